@@ -1,0 +1,325 @@
+"""The objects of a directory: members, registry names, sizes, then their places in the payload."""
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass
+
+from ninfer_core.containers.directory import ArtifactObject, BrokenObject, ResourceObject, TensorObject
+from ninfer_core.containers.framing import entry_label, is_text
+from ninfer_core.containers.members import Record, require_record
+from ninfer_core.containers.spelling import Revision
+from ninfer_core.errors import IllegalPair, IllegalShape, SizeOverflow
+from ninfer_core.findings import Findings
+from ninfer_core.formats import NumericFormat
+from ninfer_core.layouts import RESOURCE_ENCODING
+from ninfer_core.layouts.base import MAX_RANK, TENSOR_ALIGNMENT, U64_MAX, Layout, Shape
+from ninfer_core.rejected_names import why_not
+from ninfer_core.strict_json import Json, show
+
+_TENSOR = ("kind", "shape", "format", "layout", "offset", "bytes")
+_RESOURCE = ("kind", "encoding", "offset", "bytes")
+
+
+def read_entries(entries: list[Json], revision: Revision, findings: Findings) -> list[ArtifactObject]:
+    """Every entry in order; one with an error becomes a `BrokenObject`. Places are checked by `place`."""
+    objects: list[ArtifactObject] = []
+    positions: dict[str, int] = {}
+    for ordinal, entry in enumerate(entries):
+        label = entry_label(entry, ordinal, revision)
+        record = require_record(entry, label, f"objects[{ordinal}]", findings)
+        if record is None:
+            objects.append(BrokenObject(ordinal, None, None, None, None, None, None, None))
+            continue
+        item = _entry(record, ordinal, revision, findings)
+        name = item.name
+        if name is not None and positions.setdefault(name, ordinal) != ordinal:
+            findings.add(
+                "structure.object_name_duplicate",
+                f"{show(name)} names objects {positions[name]} and {ordinal}",
+                object=name,
+                where={"positions": [positions[name], ordinal]},
+                expected="one object of this name",
+                found="two",
+            )
+            item = broken(item)
+        objects.append(item)
+    return objects
+
+
+def broken(item: ArtifactObject) -> BrokenObject:
+    """The same entry as one that may not be read."""
+    match item:
+        case TensorObject():
+            return BrokenObject(
+                item.ordinal,
+                item.name,
+                "tensor",
+                item.shape,
+                item.format.name,
+                item.layout.name,
+                item.offset,
+                item.bytes,
+            )
+        case ResourceObject():
+            return BrokenObject(
+                item.ordinal, item.name, "resource", None, None, None, item.offset, item.bytes
+            )
+        case BrokenObject():
+            return item
+
+
+def _entry(record: Record, ordinal: int, revision: Revision, findings: Findings) -> ArtifactObject:
+    kind = record.members.get("kind")
+    name = record.text(revision.key)
+    if name is not None and not is_text(name):
+        name = None
+    if kind == "resource":
+        closed = record.closed((revision.key, *_RESOURCE))
+        return _resource(record, ordinal, name, closed, revision, findings)
+    closed = record.closed((revision.key, *_TENSOR))
+    if kind != "tensor" and record.text("kind") is not None:
+        record.value_error("kind", '"tensor" or "resource"')
+    return _tensor(record, ordinal, name, closed and kind == "tensor", revision, findings)
+
+
+def _resource(
+    record: Record, ordinal: int, name: str | None, closed: bool, revision: Revision, findings: Findings
+) -> ArtifactObject:
+    encoding = record.text("encoding")
+    offset, size = record.integer("offset", 0), record.integer("bytes", 1)
+    if encoding is not None and encoding != revision.encoding:
+        findings.add(
+            "structure.encoding_unregistered",
+            f"encoding {show(encoding)} is not registered in revision {revision.number}",
+            object=record.label,
+            expected=revision.encoding,
+            found=show(encoding),
+        )
+        encoding = None
+    if not (closed and record.sound) or name is None or encoding is None or offset is None or size is None:
+        return BrokenObject(ordinal, name, "resource", None, None, None, offset, size)
+    return ResourceObject(ordinal, name, RESOURCE_ENCODING, offset, size)
+
+
+def _tensor(
+    record: Record, ordinal: int, name: str | None, closed: bool, revision: Revision, findings: Findings
+) -> ArtifactObject:
+    shape = _shape(record)
+    offset, size = record.integer("offset", 0), record.integer("bytes", 1)
+    fmt = _format(record, revision, findings)
+    layout = _layout(record, revision, findings)
+    kind = "tensor" if record.members.get("kind") == "tensor" else None
+    format_name = fmt.name if fmt is not None else None
+    layout_name = layout.name if layout is not None else None
+    remains = BrokenObject(ordinal, name, kind, shape, format_name, layout_name, offset, size)
+    if fmt is None or layout is None or shape is None:
+        return remains
+    needed = _needed(record, fmt, layout, shape, findings)
+    if needed is None or size is None:
+        return remains
+    if size != needed:
+        message = f"{fmt.name} {list(shape)} in {layout.name} takes {needed:,} bytes, the entry says {size:,}"
+        findings.add(
+            "structure.object_size_mismatch", message, object=record.label, expected=needed, found=size
+        )
+        return remains
+    if name is None or offset is None or not closed or not record.sound:
+        return remains
+    return TensorObject(ordinal, name, shape, fmt, layout, offset, size)
+
+
+def _needed(
+    record: Record, fmt: NumericFormat, layout: Layout, shape: Shape, findings: Findings
+) -> int | None:
+    try:
+        return layout.encoded_size(fmt, shape)
+    except IllegalPair as error:
+        pairs = " or ".join(entry.name for entry in layout.formats)
+        findings.add(
+            "structure.format_layout_pair",
+            str(error),
+            object=record.label,
+            expected=f"{layout.name} with {pairs}",
+            found=fmt.name,
+        )
+    except IllegalShape as error:
+        findings.add(
+            "structure.layout_shape",
+            f"{layout.name}: {error}",
+            object=record.label,
+            where={"rule": error.rule},
+            expected=error.rule,
+            found=show(list(shape)),
+        )
+    except SizeOverflow as error:
+        findings.add(
+            "structure.member_value",
+            str(error),
+            object=record.label,
+            where={"member": "shape", "path": record.path},
+            expected="a size below 2^64",
+            found=show(list(shape)),
+        )
+    return None
+
+
+def _shape(record: Record) -> Shape | None:
+    dimensions = record.array("shape")
+    if dimensions is None:
+        return None
+    if len(dimensions) > MAX_RANK:
+        record.value_error("shape", f"an array of rank 0 to {MAX_RANK}")
+        return None
+    if not all(type(size) is int and 0 < size <= U64_MAX for size in dimensions):
+        record.value_error("shape", "an array of positive integers below 2^64")
+        return None
+    return tuple(dimensions)
+
+
+def _format(record: Record, revision: Revision, findings: Findings) -> NumericFormat | None:
+    name = record.members.get("format")
+    if not isinstance(name, str):
+        record.text("format")
+        return None
+    if name in revision.formats:
+        return revision.formats[name]
+    reason = why_not(name)
+    message = f"{show(name)} is not a registered format of revision {revision.number}" + (
+        f": {reason}" if reason else ""
+    )
+    findings.add(
+        "structure.format_unregistered",
+        message,
+        object=record.label,
+        where={"format": show(name)[1:-1]},
+        expected=", ".join(revision.formats),
+        found=show(name),
+    )
+    return None
+
+
+def _layout(record: Record, revision: Revision, findings: Findings) -> Layout | None:
+    name = record.members.get("layout")
+    if not isinstance(name, str):
+        record.text("layout")
+        return None
+    if name in revision.layouts:
+        return revision.layouts[name]
+    findings.add(
+        "structure.layout_unregistered",
+        f"{show(name)} is not a registered layout of revision {revision.number}",
+        object=record.label,
+        where={"layout": show(name)[1:-1]},
+        expected=", ".join(revision.layouts),
+        found=show(name),
+    )
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    begin: int
+    end: int
+    label: str
+
+
+def place(objects: list[ArtifactObject], payload_bytes: int, findings: Findings) -> list[ArtifactObject]:
+    """Order, overlap, alignment and bounds of every object whose place is known; who may not be read becomes broken."""
+    placed: list[_Placed] = []  # by begin, never overlapping
+    cursor = 0
+    result: list[ArtifactObject] = []
+    for item in objects:
+        if item.offset is None or item.bytes is None:
+            result.append(item)
+            continue
+        label = item.name if item.name is not None else f"objects[{item.ordinal}]"
+        begin, end = item.offset, item.offset + item.bytes
+        legal = _bounds(item, label, payload_bytes, findings)
+        if isinstance(item, TensorObject) and begin % TENSOR_ALIGNMENT:
+            findings.add(
+                "structure.object_misaligned",
+                f"offset {begin} is no multiple of {TENSOR_ALIGNMENT}",
+                object=label,
+                where={"alignment": TENSOR_ALIGNMENT},
+                expected=f"a multiple of {TENSOR_ALIGNMENT}",
+                found=begin,
+            )
+        this = _Placed(begin, end, label)
+        if begin < cursor:
+            legal = _out_of_place(this, placed, cursor, findings) and legal
+        if legal:
+            if placed and placed[-1].begin > begin:
+                insort(placed, this, key=lambda one: one.begin)
+            else:
+                placed.append(this)
+        cursor = max(cursor, min(end, payload_bytes))
+        result.append(item if legal else broken(item))
+    return result
+
+
+def _bounds(item: ArtifactObject, label: str, payload_bytes: int, findings: Findings) -> bool:
+    if item.offset is None or item.bytes is None:
+        return False
+    end = item.offset + item.bytes
+    if end > U64_MAX:
+        findings.add(
+            "structure.object_range_overflow",
+            f"offset {item.offset} + {item.bytes} bytes exceeds 2^64-1",
+            object=label,
+            expected=f"an end of at most {payload_bytes}",
+            found=end,
+        )
+        return False
+    if end > payload_bytes:
+        missing = end - payload_bytes
+        message = f"{min(missing, item.bytes):,} of {item.bytes:,} bytes are missing: the object ends at {end:,}, the payload at {payload_bytes:,}"
+        findings.add(
+            "structure.object_past_end",
+            message,
+            object=label,
+            where={"offset": item.offset, "missing_bytes": min(missing, item.bytes)},
+            expected=f"an end of at most {payload_bytes}",
+            found=end,
+        )
+        return False
+    return True
+
+
+def _out_of_place(this: _Placed, placed: list[_Placed], cursor: int, findings: Findings) -> bool:
+    index = bisect_left(placed, this.end, key=lambda one: one.begin)
+    other = placed[index - 1] if index else None
+    where = {"offset": this.begin, "cursor": cursor}
+    if other is not None and other.end > this.begin:
+        shared = min(this.end, other.end) - max(this.begin, other.begin)
+        message = f"begins at {this.begin:,}, inside {show(other.label)} which ends at {other.end:,}: {shared:,} bytes are shared"
+        findings.add(
+            "structure.object_overlap",
+            message,
+            object=this.label,
+            where={**where, "overlaps": other.label},
+            expected=f"an offset of at least {cursor}",
+            found=this.begin,
+        )
+        return False
+    findings.add(
+        "structure.object_order",
+        f"begins at {this.begin:,}, before the end of an object listed ahead of it at {cursor:,}",
+        object=this.label,
+        where=where,
+        expected=f"an offset of at least {cursor}",
+        found=this.begin,
+    )
+    return True
+
+
+def drop_unreadable(objects: list[ArtifactObject], ranges: list[tuple[int, int]]) -> list[ArtifactObject]:
+    """Objects that touch a range of the logical payload whose part is missing or foreign become broken."""
+    if not ranges:
+        return objects
+    return [
+        broken(item)
+        if item.offset is not None
+        and item.bytes is not None
+        and any(item.offset < end and item.offset + item.bytes > begin for begin, end in ranges)
+        else item
+        for item in objects
+    ]

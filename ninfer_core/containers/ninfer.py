@@ -1,0 +1,264 @@
+"""The reader of `.ninfer` artifacts, revisions 1, 2 and 3, split or whole: bytes in, frozen directory and findings out.
+
+Order: header, directory text, root, parts, objects, places, references. Each stage collects every finding it can;
+a later stage runs on whatever the earlier ones could make sense of.
+"""
+
+from dataclasses import dataclass
+
+from ninfer_core.containers.directory import Artifact, Limits, PayloadFile
+from ninfer_core.containers.entries import drop_unreadable, place, read_entries
+from ninfer_core.containers.framing import Framing, read_framing, read_root
+from ninfer_core.containers.members import Record, require_record
+from ninfer_core.containers.sections import read_sections
+from ninfer_core.containers.spelling import PART_HEADER_BYTES, PART_MAGIC, PART_PAYLOAD_OFFSET
+from ninfer_core.errors import CannotRead, CutShort
+from ninfer_core.findings import Findings
+from ninfer_core.io import ByteSource, FileSet, Joined, is_plain_name, read
+from ninfer_core.layouts.base import U64_MAX
+from ninfer_core.strict_json import show
+
+_DEFAULT_LIMITS = Limits()
+
+
+def read_artifact(
+    files: FileSet, entry: str, findings: Findings, limits: Limits = _DEFAULT_LIMITS
+) -> Artifact | None:
+    """The artifact whose entry file is `entry`; None when there is no directory to speak of.
+
+    Every fault is a finding of check `structure`. Raises: CannotRead when the entry itself cannot be opened.
+    """
+    source = files.open(entry)
+    try:
+        framing = read_framing(source, limits, findings)
+        members = read_root(source, framing, limits, findings) if framing is not None else None
+    except CutShort as error:
+        report_cut_short(error, None, findings)
+        return None
+    if framing is None or members is None:
+        return None
+    root = Record(members, None, "", findings)
+    identity = _identity(root, framing, findings)
+    payload = _payload(files, entry, root, framing, findings)
+    entries = root.array("objects", nonempty=True) or []
+    if len(entries) > limits.objects:
+        message = f"the directory holds {len(entries):,} objects, the limit is {limits.objects:,}"
+        findings.add(
+            "structure.objects_too_many", message, expected=f"at most {limits.objects}", found=len(entries)
+        )
+        entries = []
+    objects = place(read_entries(entries, framing.revision, findings), payload.joined.size, findings)
+    objects = drop_unreadable(objects, payload.missing)
+    sections = read_sections(root, objects, findings) if framing.revision.number == 3 else {}
+    return Artifact(
+        framing.revision.number, *identity, tuple(objects), tuple(payload.files), payload.joined, sections
+    )
+
+
+def report_cut_short(error: CutShort, name: str | None, findings: Findings) -> None:
+    """A file that ended while it was read: an answer about the file, not a failure of ours."""
+    findings.add(
+        "structure.file_cut_short",
+        str(error),
+        object=name,
+        where={"file": error.name, "offset": error.offset},
+        expected=f"{error.wanted} bytes",
+        found=f"{error.got} bytes",
+    )
+
+
+def _identity(
+    root: Record, framing: Framing, findings: Findings
+) -> tuple[str | None, str | None, str | None]:
+    match framing.revision.number:
+        case 1:
+            root.closed(("model_id", "objects"))
+            return root.text("model_id"), None, None
+        case 2:
+            root.closed(("identity", "objects"))
+            identity = root.record("identity")
+            if identity is None:
+                return None, None, None
+            identity.closed(("model_id", "weights_id"))
+            return identity.text("model_id"), identity.text("weights_id"), None
+    root.closed(("components", "objects", "bindings", "uses", "files"), ("metadata", "provenance"))
+    metadata = root.members.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return None, None, name if isinstance(name, str) and name else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Payload:
+    files: list[PayloadFile]
+    joined: Joined
+    missing: list[tuple[int, int]]  # ranges of the logical payload that are not there or not to be trusted
+
+
+class _Absent:
+    """A part that is not there: it has a size, and reading it fails."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self.name = name
+        self.size = size
+
+    def read_into(self, buffer: bytearray | memoryview, offset: int) -> None:
+        raise CannotRead(f"part {self.name} is missing")
+
+    def changed(self) -> None:
+        return None
+
+
+def _payload(files: FileSet, entry: str, root: Record, framing: Framing, findings: Findings) -> _Payload:
+    source = files.open(entry)
+    start = framing.payload_offset
+    if framing.revision.number < 3:
+        size = max(0, source.size - start)
+        whole = PayloadFile(source, framing.revision.header_bytes + framing.json_bytes, start, size)
+        return _Payload([whole], Joined(entry, [(source, start, size)]), [])
+    found: list[PayloadFile] = []
+    missing: list[tuple[int, int]] = []
+    total = 0
+    used = {entry}
+    for index, value in enumerate(root.array("files", nonempty=True) or ()):
+        record = require_record(value, None, f"files[{index}]", findings)
+        if record is None:
+            continue
+        record.closed(("path", "payload_bytes"))
+        length = record.integer("payload_bytes", 1)
+        if length is None:
+            continue
+        if total + length > U64_MAX:
+            message = f"the payloads of files 0 to {index} exceed 2^64-1 bytes"
+            findings.add(
+                "structure.payload_overflow",
+                message,
+                where={"index": index},
+                expected="at most 2^64-1",
+                found=total + length,
+            )
+            break
+        part = (
+            _entry_part(record, framing, length, files.open(entry), findings)
+            if index == 0
+            else _part(files, record, index, framing, length, used, findings)
+        )
+        if part is None:
+            absent = _Absent(str(record.members.get("path")), length)
+            part = PayloadFile(absent, 0, 0, length)
+            missing.append((total, total + length))
+        found.append(part)
+        total += length
+    if not found:
+        found.append(PayloadFile(source, framing.revision.header_bytes + framing.json_bytes, start, 0))
+    joined = Joined(entry, [(part.source, part.payload_offset, part.payload_bytes) for part in found])
+    return _Payload(found, joined, missing)
+
+
+def _entry_part(
+    record: Record,
+    framing: Framing,
+    size: int,
+    source: ByteSource,
+    findings: Findings,
+) -> PayloadFile | None:
+    if record.members.get("path", False) is not None:
+        record.value_error("path", "null for the entry file")
+    expected = framing.payload_offset + size
+    if source.size != expected:
+        message = f"the entry file has {source.size:,} bytes, its record says {expected:,}"
+        findings.add(
+            "structure.entry_size_mismatch",
+            message,
+            where={"file": source.name},
+            expected=expected,
+            found=source.size,
+        )
+        if source.size < expected:
+            return None
+    return PayloadFile(
+        source, framing.revision.header_bytes + framing.json_bytes, framing.payload_offset, size
+    )
+
+
+def _part(
+    files: FileSet,
+    record: Record,
+    index: int,
+    framing: Framing,
+    size: int,
+    used: set[str],
+    findings: Findings,
+) -> PayloadFile | None:
+    path = record.text("path") if isinstance(record.members.get("path"), str) else None
+    where = {"index": index, "path": show(record.members.get("path"))}
+    if path is None or not is_plain_name(path) or path in used:
+        what = "names a file twice" if path in used else "is no plain file name"
+        message = f"files[{index}].path {where['path']} {what}"
+        findings.add(
+            "structure.part_path_unsafe",
+            message,
+            where=where,
+            expected="a plain, unused sibling name",
+            found=where["path"],
+        )
+        return None
+    used.add(path)
+    where = {"index": index, "file": path}
+    try:
+        source = files.open(path)
+        head = read(source, 0, min(source.size, PART_HEADER_BYTES))
+    except (CannotRead, CutShort) as error:
+        findings.add(
+            "structure.part_missing",
+            f"part {index}, {show(path)}, cannot be read: {error}",
+            where=where,
+            expected=path,
+            found="no readable file",
+        )
+        return None
+    faults = len(findings)
+    if head[:8] != PART_MAGIC:
+        findings.add(
+            "structure.part_magic",
+            f"{show(path)} does not begin with the magic of a part",
+            where=where,
+            expected=PART_MAGIC.hex(" "),
+            found=head[:8].hex(" "),
+        )
+    elif len(head) < PART_HEADER_BYTES:
+        findings.add(
+            "structure.part_size_mismatch",
+            f"{show(path)} ends inside its header",
+            where=where,
+            expected=PART_PAYLOAD_OFFSET + size,
+            found=source.size,
+        )
+    else:
+        stated = int.from_bytes(head[8:16], "little")
+        if stated != index:
+            findings.add(
+                "structure.part_index",
+                f"{show(path)} says it is part {stated}, not {index}",
+                where=where,
+                expected=index,
+                found=stated,
+            )
+        if head[16:] != framing.artifact_id:
+            findings.add(
+                "structure.part_artifact_id",
+                f"{show(path)} belongs to another artifact",
+                where=where,
+                expected=framing.artifact_id.hex(),
+                found=head[16:].hex(),
+            )
+        if source.size != PART_PAYLOAD_OFFSET + size:
+            findings.add(
+                "structure.part_size_mismatch",
+                f"{show(path)} has {source.size:,} bytes, its record says {PART_PAYLOAD_OFFSET + size:,}",
+                where=where,
+                expected=PART_PAYLOAD_OFFSET + size,
+                found=source.size,
+            )
+    if len(findings) > faults:
+        return None
+    return PayloadFile(source, PART_HEADER_BYTES, PART_PAYLOAD_OFFSET, size)

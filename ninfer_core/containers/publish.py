@@ -1,0 +1,114 @@
+"""New files that appear whole or not at all: written without a name, linked in at the end, never over another file."""
+
+import os
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from ninfer_core.errors import CannotRead, CannotWrite, CutShort
+from ninfer_core.io import Buffer
+
+
+class NewFile:
+    """A file under construction; readable and writable at any offset, unread bytes are zero. Is a `ByteSource`."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        """Raises: CannotWrite when the folder cannot be written."""
+        self.path = path
+        self.name = path.name
+        self.size = size
+        self._temporary: Path | None = None
+        try:
+            self._fd = self._create()
+            os.ftruncate(self._fd, size)
+        except OSError as error:
+            raise CannotWrite(f"cannot write in {path.parent}: {error.strerror}") from error
+
+    def _create(self) -> int:
+        # An unnamed file vanishes with its process, also after a kill; not every file system has them.
+        with suppress(OSError):
+            return os.open(self.path.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        self._temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}.partial")
+        return os.open(self._temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o644)
+
+    def write(self, content: Buffer | bytes, offset: int) -> None:
+        """All of `content` at `offset`. Raises: CannotWrite."""
+        view = memoryview(content).cast("B")
+        done = 0
+        while done < len(view):
+            try:
+                done += os.pwrite(self._fd, view[done:], offset + done)
+            except OSError as error:
+                raise CannotWrite(f"cannot write {self.path}: {error.strerror}") from error
+
+    def read_into(self, buffer: Buffer, offset: int) -> None:
+        """See `ByteSource.read_into`."""
+        view = memoryview(buffer).cast("B")
+        done = 0
+        while done < len(view):
+            try:
+                got = os.preadv(self._fd, [view[done:]], offset + done)
+            except OSError as error:
+                raise CannotRead(f"cannot read back {self.path}: {error.strerror}") from error
+            if got == 0:
+                raise CutShort(self.name, offset, len(view), done)
+            done += got
+
+    def changed(self) -> None:
+        """Nobody else knows this file."""
+        return
+
+    def link(self) -> None:
+        """Give the finished file its name. Raises: CannotWrite when the name is taken."""
+        try:
+            os.fsync(self._fd)
+            if self._temporary is not None:
+                os.link(self._temporary, self.path)
+            else:
+                folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+                try:
+                    os.link(
+                        f"/proc/self/fd/{self._fd}", self.path.name, dst_dir_fd=folder, follow_symlinks=True
+                    )
+                finally:
+                    os.close(folder)
+        except FileExistsError:
+            raise CannotWrite(f"{self.path} exists and is never overwritten") from None
+        except OSError as error:
+            raise CannotWrite(f"cannot publish {self.path}: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Forget what was not linked."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        if self._temporary is not None:
+            self._temporary.unlink(missing_ok=True)
+
+
+def require_free(paths: Sequence[Path]) -> None:
+    """Raises: CannotWrite when a name is taken; links that lead nowhere take their name too."""
+    for path in paths:
+        if path.exists() or path.is_symlink():
+            raise CannotWrite(f"{path} exists and is never overwritten")
+        if not path.parent.is_dir():
+            raise CannotWrite(f"there is no folder {path.parent}")
+
+
+def publish(files: Sequence[NewFile]) -> None:
+    """Link parts before the entry, which is first; on a failure nothing of them stays. Raises: CannotWrite."""
+    linked: list[NewFile] = []
+    try:
+        for file in reversed(files):
+            file.link()
+            linked.append(file)
+        folder = os.open(files[0].path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except BaseException:
+        for file in linked:
+            file.path.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,87 @@
+"""Findings: answers. Every way a file, a recipe or a value can be wrong has one stable code here.
+
+An exception means that we could not answer; a finding is an answer, and all of them are collected.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ninfer_core.findings.definition import Definition, Severity
+from ninfer_core.findings.parity import PARITY
+from ninfer_core.findings.recipe import RECIPE
+from ninfer_core.findings.safetensors import SAFETENSORS
+from ninfer_core.findings.source import SOURCE
+from ninfer_core.findings.structure import FILE, STRUCTURE
+from ninfer_core.findings.values import VALUES
+from ninfer_core.registry import Closed
+
+FINDINGS: Closed[Definition] = Closed(
+    "finding code", *FILE, *STRUCTURE, *SAFETENSORS, *VALUES, *PARITY, *SOURCE, *RECIPE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was found: where, what was expected, what was there, and how often.
+
+    `object` is the object's name, `objects[i]` where the entry is too broken to trust a name, None for the file.
+    """
+
+    code: str
+    object: str | None
+    where: Mapping[str, Any]
+    expected: str
+    found: str
+    message: str
+    count: int = 1
+
+    @property
+    def definition(self) -> Definition:
+        """What the code means."""
+        return FINDINGS[self.code]
+
+    @property
+    def severity(self) -> Severity:
+        """`error` or `advisory`."""
+        return self.definition.severity
+
+
+@dataclass(slots=True)
+class Findings:
+    """A growing list of findings; `add` refuses a code that is not registered."""
+
+    items: list[Finding] = field(default_factory=list)
+
+    def add(
+        self,
+        code: str,
+        message: str,
+        *,
+        object: str | None = None,  # noqa: A002  the word of the report
+        where: Mapping[str, Any] | None = None,
+        expected: object = "",
+        found: object = "",
+        count: int = 1,
+    ) -> None:
+        """Record one finding. Raises: UnknownName for a code that is not in `FINDINGS`."""
+        name = FINDINGS[code].name
+        self.items.append(Finding(name, object, dict(where or {}), str(expected), str(found), message, count))
+
+    def extend(self, other: "Findings") -> None:
+        """Take over the findings of another collection, in order."""
+        self.items.extend(other.items)
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that fail a verification."""
+        return tuple(item for item in self.items if item.severity == "error")
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+__all__ = ["FINDINGS", "Definition", "Finding", "Findings", "Severity"]
