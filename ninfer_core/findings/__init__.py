@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ninfer_core.findings.convert import CONVERT
 from ninfer_core.findings.definition import Definition, Severity
 from ninfer_core.findings.parity import PARITY
 from ninfer_core.findings.recipe import RECIPE
@@ -17,7 +18,7 @@ from ninfer_core.findings.values import VALUES
 from ninfer_core.registry import Closed
 
 FINDINGS: Closed[Definition] = Closed(
-    "finding code", *FILE, *STRUCTURE, *SAFETENSORS, *VALUES, *PARITY, *SOURCE, *RECIPE
+    "finding code", *FILE, *STRUCTURE, *SAFETENSORS, *VALUES, *PARITY, *SOURCE, *RECIPE, *CONVERT
 )
 
 

@@ -1,0 +1,89 @@
+"""The artifact's directory against the objects that a recipe makes, before any word is compared."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ninfer_core.containers.directory import Artifact, BrokenObject, TensorObject
+from ninfer_core.findings import Findings
+from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan
+
+ObjectPlan = TensorPlan | ResourcePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """What parity compares with: a bound plan, or the findings that say why there is none."""
+
+    plan: Plan | None
+    findings: Findings = field(default_factory=Findings)
+
+
+def pair(artifact: Artifact, plan: Plan, findings: Findings) -> Mapping[str, ObjectPlan]:
+    """The plan of every object that the recipe makes with just this kind, format and shape; all else is a finding."""
+    _compare_identity(artifact, plan, findings)
+    plans = {item.name: item for item in plan.objects}
+    names = {item.name for item in artifact.objects}
+    for name in plans:
+        if name not in names:
+            findings.add(
+                "parity.object_missing",
+                f"the recipe makes {name!r}, the artifact does not hold it",
+                object=name,
+                expected="the object",
+                found="nothing",
+            )
+    paired: dict[str, ObjectPlan] = {}
+    for item in artifact.objects:
+        if item.name is None or isinstance(item, BrokenObject):
+            continue
+        wanted = plans.get(item.name)
+        if wanted is None:
+            findings.add(
+                "parity.object_without_rule",
+                f"no rule of the recipe makes {item.name!r}",
+                object=item.name,
+                expected="no such object",
+                found="an object",
+            )
+            continue
+        have = f"{item.format.name} {list(item.shape)}" if isinstance(item, TensorObject) else "a resource"
+        want = f"{wanted.fmt.name} {list(wanted.shape)}" if isinstance(wanted, TensorPlan) else "a resource"
+        if have != want:
+            findings.add(
+                "parity.object_differs",
+                f"the artifact holds {have}, the recipe makes {want}",
+                object=item.name,
+                expected=want,
+                found=have,
+            )
+            continue
+        paired[item.name] = wanted
+    return paired
+
+
+def _compare_identity(artifact: Artifact, plan: Plan, findings: Findings) -> None:
+    recipe = plan.recipe
+    pairs = (
+        ("model_id", artifact.model_id, recipe.model_id),
+        ("weights_id", artifact.weights_id, recipe.weights_id),
+    )
+    for member, have, want in pairs:
+        # Revision 3 carries no identity, revision 1 no weights_id: what is not claimed cannot contradict.
+        if have is not None and have != want:
+            findings.add(
+                "parity.identity_differs",
+                f"{member} is {have!r} in the artifact and {want!r} in the recipe",
+                where={"member": member},
+                expected=want,
+                found=have,
+            )
+
+
+def evidence(plan: Plan, item: ObjectPlan) -> str:
+    """How the words of an object are tied to the source once they are equal: moved as they are, or derived anew."""
+    if isinstance(item, ResourcePlan):
+        return "copied-exact"
+    moved = item.encode == "copy_words" and all(
+        plan.checkpoints[role].tensors[tensor].dtype == item.value.dtype for role, tensor in item.sources
+    )
+    return "copied-exact" if moved else "derived-exact"

@@ -1,0 +1,41 @@
+"""The checks and what may be asked of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ninfer_core.errors import Usage
+
+CheckName = Literal["structure", "layout", "values", "statistics", "parity"]
+Outcome = Literal["passed", "failed", "not_checked", "not_asked"]
+Verdict = Literal["passed", "failed", "incomplete", "error", "cancelled"]
+
+CHECKS: tuple[CheckName, ...] = ("structure", "layout", "values", "statistics", "parity")
+MEANINGS: dict[CheckName, str] = {
+    "structure": "framing, directory, registry names, sizes and places",
+    "layout": "padding lanes, wholly padded groups and gaps between planes are zero",
+    "values": "every stored word is legal in its format",
+    "statistics": "scale ranges, zero groups, code use; tensors that are all zero",
+    "parity": "every word equals what the recipe makes of the source",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The checks a verification was asked for; `structure` is always among them, since all others stand on it."""
+
+    checks: frozenset[CheckName]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.checks
+
+
+def asked(names: Sequence[str]) -> Asked:
+    """The checks of these names. Raises: Usage for an unknown name or none at all."""
+    chosen = [check for check in CHECKS if check in names]
+    unknown = [name for name in names if name not in CHECKS]
+    if unknown:
+        raise Usage(f"unknown check {', '.join(map(repr, unknown))}; there are {', '.join(CHECKS)}")
+    if not chosen:
+        raise Usage("no check was asked for; nothing asked is nothing proved")
+    return Asked(frozenset(("structure", *chosen)))

@@ -1,0 +1,218 @@
+"""The report `ninfer-gate/report/1`: one value that the command line, the API and every later face are made from."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ninfer_core import __version__
+from ninfer_core.encoders import PROFILES
+from ninfer_core.findings import Finding, Findings
+from ninfer_core.identity import FileDigest, artifact_digest, content_root
+from ninfer_core.verify.checks import CHECKS, Asked, CheckName, Outcome, Verdict
+
+SCHEMA = "ninfer-gate/report/1"
+
+
+@dataclass(slots=True)
+class ObjectResult:
+    """What became of one object; `covered` are the checks that saw every byte or word they are about."""
+
+    ordinal: int
+    name: str
+    kind: str | None
+    format: str | None
+    layout: str | None
+    shape: tuple[int, ...] | None
+    offset: int | None
+    bytes: int | None
+    concerns: frozenset[CheckName] = frozenset()
+    covered: set[CheckName] = field(default_factory=set)
+    reasons: dict[str, str] = field(default_factory=dict)  # check -> why it is not covered
+    sha256: str | None = None
+    identity: str | None = None
+    evidence: str | None = None
+    metrics: dict[str, Any] = field(default_factory=dict)
+    failed: bool = False
+
+    @property
+    def fully_covered(self) -> bool:
+        """Whether every check that concerns the object covered it, and its digest was taken."""
+        return self.sha256 is not None and self.concerns <= self.covered
+
+    @property
+    def outcome(self) -> Outcome:
+        """`failed` wins; what was not wholly checked has not passed."""
+        if self.failed:
+            return "failed"
+        return "passed" if self.fully_covered else "not_checked"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One check over the whole artifact; `objects` and `bytes` are what it covered."""
+
+    name: CheckName
+    outcome: Outcome
+    coverage: str  # full, partial or none
+    objects: int
+    bytes: int
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One verification of one artifact."""
+
+    kind: str
+    revision: int | None
+    model_id: str | None
+    weights_id: str | None
+    name: str | None
+    files: tuple[FileDigest, ...]
+    objects: tuple[ObjectResult, ...]
+    checks: tuple[CheckResult, ...]
+    findings: tuple[Finding, ...]
+    verdict: Verdict
+    recipe: Mapping[str, Any] | None = None
+
+    @property
+    def digest(self) -> str | None:
+        """The artifact's digest; None when a file could not be read to its end."""
+        return artifact_digest(self.kind, self.files) if self.files else None
+
+    @property
+    def content_root(self) -> str | None:
+        """Merkle root over the objects; None unless every one has an identity."""
+        pairs = [(item.name, item.identity) for item in self.objects if item.identity is not None]
+        return content_root(pairs) if pairs and len(pairs) == len(self.objects) else None
+
+    @property
+    def bytes(self) -> int:
+        """Of all files."""
+        return sum(file.bytes for file in self.files)
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as strict JSON values."""
+        return {
+            "schema": SCHEMA,
+            "verdict": self.verdict,
+            "artifact": {
+                "kind": self.kind,
+                "revision": self.revision,
+                "identity": {"model_id": self.model_id, "weights_id": self.weights_id},
+                "name": self.name,
+                "digest": self.digest,
+                "content_root": self.content_root,
+                "bytes": self.bytes,
+                "files": [
+                    {"name": file.name, "bytes": file.bytes, "sha256": file.sha256} for file in self.files
+                ],
+            },
+            "recipe": self.recipe,
+            "checks": [
+                {
+                    "name": check.name,
+                    "outcome": check.outcome,
+                    "coverage": check.coverage,
+                    "objects": check.objects,
+                    "bytes": check.bytes,
+                    "reason": check.reason,
+                }
+                for check in self.checks
+            ],
+            "coverage": coverage(self.objects),
+            "objects": [_object_json(item) for item in self.objects],
+            "findings": [finding_json(finding) for finding in self.findings],
+            "versions": versions(),
+        }
+
+
+def versions() -> dict[str, Any]:
+    """Versions of the implementation and of every encoder profile it holds."""
+    return {
+        "ninfer_gate": __version__,
+        "encoder_profiles": {profile.name: profile.version for profile in PROFILES},
+    }
+
+
+def coverage(objects: Sequence[ObjectResult]) -> dict[str, dict[str, int]]:
+    """Objects and bytes by how they were checked; `sampled` and `reused` stay zero until something samples."""
+    full = [item for item in objects if item.fully_covered]
+    counts = {"objects": (len(full), len(objects)), "bytes": (_bytes(full), _bytes(objects))}
+    return {
+        unit: {"full": done, "sampled": 0, "reused": 0, "none": total - done, "total": total}
+        for unit, (done, total) in counts.items()
+    }
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """One finding as strict JSON values."""
+    return {
+        "code": finding.code,
+        "rule": finding.definition.rule,
+        "severity": finding.severity,
+        "check": finding.definition.check,
+        "object": finding.object,
+        "where": dict(finding.where),
+        "expected": finding.expected,
+        "found": finding.found,
+        "count": finding.count,
+        "message": finding.message,
+    }
+
+
+def conclude(
+    asked: Asked, objects: Sequence[ObjectResult], findings: Findings, skipped: Mapping[CheckName, str]
+) -> tuple[tuple[CheckResult, ...], Verdict]:
+    """Outcome of every check and the verdict; `skipped` says why a whole check could not run."""
+    failing = {finding.definition.check for finding in findings.errors}
+    results = tuple(_check(name, asked, objects, failing, skipped) for name in CHECKS)
+    if findings.errors:
+        return results, "failed"
+    unchecked = any(result.outcome == "not_checked" for result in results)
+    whole = all(item.fully_covered for item in objects)
+    return results, "incomplete" if unchecked or not whole else "passed"
+
+
+def _check(
+    name: CheckName,
+    asked: Asked,
+    objects: Sequence[ObjectResult],
+    failing: set[str],
+    skipped: Mapping[CheckName, str],
+) -> CheckResult:
+    if name not in asked:
+        return CheckResult(name, "not_asked", "none", 0, 0, None)
+    concerned = [item for item in objects if name in item.concerns]
+    covered = [item for item in concerned if name in item.covered]
+    complete = len(covered) == len(concerned) and name not in skipped
+    reason = skipped.get(name) or next(
+        (item.reasons[name] for item in concerned if name in item.reasons), None
+    )
+    if not complete and reason is None:
+        reason = f"{len(concerned) - len(covered)} of {len(concerned)} objects could not be read"
+    outcome: Outcome = "failed" if name in failing else "passed" if complete else "not_checked"
+    extent = "full" if complete else "partial" if covered else "none"
+    return CheckResult(name, outcome, extent, len(covered), _bytes(covered), None if complete else reason)
+
+
+def _bytes(objects: Iterable[ObjectResult]) -> int:
+    return sum(item.bytes or 0 for item in objects)
+
+
+def _object_json(item: ObjectResult) -> dict[str, Any]:
+    return {
+        "ordinal": item.ordinal,
+        "name": item.name,
+        "kind": item.kind,
+        "format": item.format,
+        "layout": item.layout,
+        "shape": None if item.shape is None else list(item.shape),
+        "offset": item.offset,
+        "bytes": item.bytes,
+        "sha256": item.sha256,
+        "identity": item.identity,
+        "outcome": item.outcome,
+        "evidence": item.evidence,
+        "metrics": item.metrics,
+    }
