@@ -40,11 +40,13 @@ def merge(faults: Iterable[Fault]) -> list[Fault]:
     return list(merged.values())
 
 
-def report(faults: Iterable[Fault], name: str, findings: Findings) -> None:
-    """The merged faults of one object as findings."""
+def report(faults: Iterable[Fault], name: str, findings: Findings, start: int | None = None) -> None:
+    """The merged faults of one object as findings; `start` is where the object begins in the logical file."""
     for fault in merge(faults):
         times = f" ({fault.count:,} in all, first shown)" if fault.count > 1 else ""
         where = {**fault.where, **{member: list(values) for member, values in fault.samples.items()}}
+        if start is not None and "byte" in where:
+            where["offset"] = start + where["byte"]
         findings.add(
             fault.code,
             fault.message + times,

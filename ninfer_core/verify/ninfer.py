@@ -229,7 +229,8 @@ class _Engine:
                 if isinstance(item, TensorObject)
                 else resource_identity(item.encoding, result.sha256)
             )
-        faults.report((fault for part in parts for fault in part.faults), item.name, self.findings)
+        start = self.artifact.logical_start + item.offset
+        faults.report((fault for part in parts for fault in part.faults), item.name, self.findings, start)
         error = next((part.error for part in parts if part.error is not None), None)
         if error is not None:
             if isinstance(error, CutShort):
