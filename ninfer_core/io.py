@@ -77,6 +77,20 @@ class MemorySource:
         return
 
 
+def fill(fd: int, name: str, buffer: Buffer, offset: int) -> None:
+    """Fill the whole `buffer` from byte `offset` of an open file. Raises: CutShort, CannotRead."""
+    view = memoryview(buffer).cast("B")
+    done = 0
+    while done < len(view):
+        try:
+            got = os.preadv(fd, [view[done:]], offset + done)
+        except OSError as error:
+            raise CannotRead(f"cannot read {name} at offset {offset + done:,}: {error.strerror}") from error
+        if got == 0:
+            raise CutShort(name, offset, len(view), done)
+        done += got
+
+
 class DiskFile:
     """A regular file on disk, open for reading until `close`."""
 
@@ -96,18 +110,7 @@ class DiskFile:
 
     def read_into(self, buffer: Buffer, offset: int) -> None:
         """See `ByteSource.read_into`."""
-        view = memoryview(buffer).cast("B")
-        done = 0
-        while done < len(view):
-            try:
-                got = os.preadv(self._fd, [view[done:]], offset + done)
-            except OSError as error:
-                raise CannotRead(
-                    f"cannot read {self.name} at offset {offset + done:,}: {error.strerror}"
-                ) from error
-            if got == 0:
-                raise CutShort(self.name, offset, len(view), done)
-            done += got
+        fill(self._fd, self.name, buffer, offset)
 
     def changed(self) -> str | None:
         """Size or modification time against the moment of opening."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ninfer_core.errors import CannotRead, CannotWrite, CutShort
-from ninfer_core.io import Buffer
+from ninfer_core.errors import CannotWrite
+from ninfer_core.io import Buffer, fill
 
 
 class NewFile:
@@ -44,16 +44,7 @@ class NewFile:
 
     def read_into(self, buffer: Buffer, offset: int) -> None:
         """See `ByteSource.read_into`."""
-        view = memoryview(buffer).cast("B")
-        done = 0
-        while done < len(view):
-            try:
-                got = os.preadv(self._fd, [view[done:]], offset + done)
-            except OSError as error:
-                raise CannotRead(f"cannot read back {self.path}: {error.strerror}") from error
-            if got == 0:
-                raise CutShort(self.name, offset, len(view), done)
-            done += got
+        fill(self._fd, self.name, buffer, offset)
 
     def changed(self) -> None:
         """Nobody else knows this file."""

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ninfer_core.containers.ninfer import report_cut_short
 from ninfer_core.errors import CannotRead, CutShort
@@ -24,6 +25,14 @@ from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.report import ObjectResult, Report, conclude
 from ninfer_core.verify.totals import Totals
 
+# Bytes of the 8-bit floats that are NaN, infinite, +0, -0: each dialect has its own (E8M0 has no zero).
+_BYTES: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = {
+    "F8_E4M3": ((0x7F, 0xFF), (), (0x00,), (0x80,)),
+    "F8_E5M2": ((0x7D, 0x7E, 0x7F, 0xFD, 0xFE, 0xFF), (0x7C, 0xFC), (0x00,), (0x80,)),
+    "F8_E4M3FNUZ": ((0x80,), (), (0x00,), ()),
+    "F8_E5M2FNUZ": ((0x80,), (), (0x00,), ()),
+    "F8_E8M0": ((0xFF,), (), (), ()),
+}
 _NOT_HERE = "safetensors files have no registered layout and no rule for values"
 
 
@@ -70,7 +79,7 @@ def verify_safetensors(
         ]
     done = iter(pool.run(tasks))
     digests = []
-    for outcome, _ in zip(done, sources, strict=False):
+    for _, outcome in zip(sources, done, strict=False):  # sources first: it must not eat a tensor's outcome
         if isinstance(outcome, FileDigest):
             digests.append(outcome)
         elif isinstance(outcome, CutShort):
@@ -137,14 +146,23 @@ def _tensor(
     try:
         for piece in chunks(checkpoint.source(tensor.file), tensor.offset, tensor.bytes, buffer.data):
             digest.update(piece)
-            if look and word is not None and tensor.dtype in (*WORDS, "I32"):
-                part = cpu.statistics_direct(np.frombuffer(piece, word), tensor.dtype)
+            part = _look(np.frombuffer(piece, word), tensor.dtype) if look and word is not None else None
+            if part is not None:
                 statistics = part if statistics is None else statistics.merge(part)
             pool.advance(len(piece))
     except (CutShort, CannotRead) as error:
         return error
     metrics = word_metrics(tensor.dtype, statistics) if statistics is not None else {}
     return _Scan(digest.hexdigest(), statistics, metrics)
+
+
+def _look(words: NDArray[Any], dtype: str) -> WordStatistics | None:
+    """What can be said of words of this dtype; nothing for integers that no format here stores."""
+    if dtype in _BYTES:
+        histogram = np.bincount(words, minlength=256)
+        nans, infinities, zeros, negative = (int(histogram[list(places)].sum()) for places in _BYTES[dtype])
+        return WordStatistics(words.size, zeros, negative, nans, infinities)
+    return cpu.statistics_direct(words, dtype) if dtype in (*WORDS, "I32") else None
 
 
 def _merge(

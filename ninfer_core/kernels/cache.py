@@ -1,0 +1,71 @@
+"""Compilation and where its results are kept between processes.
+
+The cache directory is named after a hash of every kernel source: numba does not notice that a helper in another
+module changed, so a changed file must lead to a new directory. Without a writable place kernels compile afresh.
+"""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+
+Function = Callable[..., Any]
+config: Any = numba.config
+
+
+def sources_digest() -> str:
+    """Sha256 over the names and bytes of every module of this package, and the compiler's version."""
+    digest = hashlib.sha256(f"numba {numba.__version__}".encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        content = path.read_bytes()
+        digest.update(f"{path.name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+@cache
+def cache_directory() -> Path | None:
+    """The directory for compiled kernels, made if need be, or None where none can be written."""
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        directory = Path(base) / "ninfer-gate" / f"kernels-{sources_digest()[:32]}"
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except (OSError, RuntimeError):  # RuntimeError: no home directory can be told
+        return None
+    return directory
+
+
+def _compile(function: Function, *, inlined: bool) -> Function:
+    # No fast-math and no contraction; division by zero follows IEEE 754 instead of raising.
+    def compiled(cached: bool) -> Function:
+        jit = numba.njit(nogil=True, error_model="numpy", forceinline=inlined, cache=cached)
+        result: Function = jit(function)
+        return result
+
+    directory = None if inlined else cache_directory()
+    if directory is None:
+        return compiled(False)
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(directory)  # read once, while decorating
+    try:
+        return compiled(True)
+    except RuntimeError:  # numba found no place after all
+        return compiled(False)
+    finally:
+        config.CACHE_DIR = before
+
+
+def kernel(function: Function) -> Function:
+    """Compile on the first call, once per combination of array types; releases the interpreter lock."""
+    return _compile(function, inlined=False)
+
+
+def inline(function: Function) -> Function:
+    """Compile as a part of the kernels that call it."""
+    return _compile(function, inlined=True)

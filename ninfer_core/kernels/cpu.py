@@ -1,0 +1,288 @@
+"""The kernels to call: numpy arrays in, plain values out. Importing this module loads the compiler.
+
+A *block* is some whole rows of a matrix [N, K], or a run of columns of one row that starts at a multiple of 128
+and ends at the row's end or at another such multiple. Arrays are C-contiguous; words of a foreign byte order are
+not taken. Each kernel is compiled on its first use and releases the interpreter lock.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ninfer_core.encoders.maxabs_f16 import raw_scale, to_binary32
+from ninfer_core.formats import GroupedFormat
+from ninfer_core.kernels import encode as _encode
+from ninfer_core.kernels import parity as _parity
+from ninfer_core.kernels import reconstruct as _reconstruct
+from ninfer_core.kernels import scan as _scan
+from ninfer_core.kernels import statistics as _statistics
+from ninfer_core.kernels import tiles as _tiles
+from ninfer_core.kernels.values import (
+    SOURCE_DTYPES,
+    CodeStatistics,
+    EncodeCounts,
+    EncodeFault,
+    ErrorSums,
+    GroupedPlanes,
+    WordStatistics,
+    groups_per_row,
+    high_bytes,
+)
+from ninfer_core.reconstruct import reconstruct_nvfp4 as nvfp4_word
+from ninfer_core.words import (
+    LARGEST_BLOCK_SCALE,
+    Words8,
+    Words16,
+    Words32,
+    narrow_bf16,
+)
+
+Words = NDArray[Any]
+
+
+def _input(words: Words) -> Words:
+    """A flat, aligned, read-only view: one type for the compiler, whatever the caller's array may be."""
+    flat = np.require(words, requirements=["C", "A"]).reshape(-1).view()
+    flat.flags.writeable = False
+    return flat
+
+
+def _planes(planes: GroupedPlanes) -> tuple[Words, Words, Words]:
+    return _input(planes.base), _input(planes.high), _input(planes.scales)
+
+
+def _geometry(fmt: GroupedFormat, columns: int, planes: GroupedPlanes) -> tuple[int, int]:
+    """Rows and columns for the kernel: rows without padding are one long row. Raises: ValueError."""
+    per_row = groups_per_row(fmt, columns)
+    rows, rest = divmod(planes.scales.size, per_row)
+    groups = planes.scales.size
+    if rest or planes.base.size != groups * 32 or planes.high.size != groups * high_bytes(fmt):
+        raise ValueError(f"planes of {groups} groups do not hold rows of {columns} columns of {fmt.name}")
+    return (1, rows * columns) if columns % 128 == 0 and rows else (rows, columns)
+
+
+def _source(words: Words, dtype: str) -> Words:
+    if words.dtype.itemsize * 8 != SOURCE_DTYPES[dtype].bits or words.dtype.kind != "u":
+        raise ValueError(f"source words of {dtype} cannot be {words.dtype}")
+    return _input(words)
+
+
+def encode(fmt: GroupedFormat, source: Words, dtype: str, out: GroupedPlanes) -> EncodeFault | EncodeCounts:
+    """Encode source words [rows, columns] into `out`, padding included; on a fault `out` is undefined."""
+    rows, columns = source.shape
+    height, width = _geometry(fmt, columns, out)
+    if height * width != rows * columns:
+        raise ValueError(f"planes of {height * width} weights cannot take {rows * columns}")
+    counts = np.zeros(2, np.int64)
+    refused = _encode.encode_block(
+        _tiles.KINDS[dtype],
+        _source(source, dtype),
+        height,
+        width,
+        fmt.code_bits,
+        fmt.group,
+        fmt.qmax,
+        out.base,
+        out.high,
+        out.scales,
+        counts,
+    )
+    if refused < 0:
+        return EncodeCounts(rescued=int(counts[0]), clamped=int(counts[1]))
+    return _fault(fmt, source, dtype, *divmod(refused, groups_per_row(fmt, columns)))
+
+
+def _fault(fmt: GroupedFormat, source: Words, dtype: str, row: int, group: int) -> EncodeFault:
+    """What is wrong with a group that the kernel refused; exact integers, off the fast path."""
+    lanes = source[row, group * fmt.group : (group + 1) * fmt.group]
+    words32 = [to_binary32(SOURCE_DTYPES[dtype], int(word)) for word in lanes]
+    for lane, word in enumerate(words32):
+        if word is None:
+            return EncodeFault("source_not_finite", row, group, lane, int(lanes[lane]))
+    amax = max(word & 0x7FFFFFFF for word in words32 if word is not None)
+    return EncodeFault("scale_overflow", row, group, None, raw_scale(fmt, amax))
+
+
+def scan_grouped(fmt: GroupedFormat, columns: int, planes: GroupedPlanes) -> int:
+    """What is wrong with a block, as bits; 0 when nothing is.
+
+    1: an invalid logical scale word; 2: a zero scale over a nonzero logical code; 4: code -128 of W8 in a logical
+    lane; 8: a nonzero padding lane, or a nonzero code or scale of a wholly physical group.
+    """
+    rows, width = _geometry(fmt, columns, planes)
+    base, high, scales = _planes(planes)
+    words = high_bytes(fmt) // 8
+    return int(_scan.scan_grouped(fmt.code_bits, fmt.group, rows, width, base, high, scales, words))
+
+
+def scan_row(codes: Words8, scales: Words16) -> int:
+    """FP8 rows: bit 1 an invalid scale, 2 a zero scale over a code that is not zero, 4 a NaN code."""
+    return int(_scan.scan_row(_input(codes).reshape(codes.shape), _input(scales)))
+
+
+def scan_block_scales(scales: Words8) -> int:
+    """NVFP4 scales: bit 1 when a word is negative or NaN."""
+    return _scan.INVALID_SCALE if _scan.largest_byte(_input(scales)) > LARGEST_BLOCK_SCALE else 0
+
+
+def any_nonzero(data: Words8) -> bool:
+    """True when some byte is not zero."""
+    return bool(_scan.any_nonzero(_input(data)))
+
+
+def same_bytes(a: Words, b: Words) -> bool:
+    """True when two arrays hold the same bytes."""
+    left, right = _input(a).view(np.uint8), _input(b).view(np.uint8)
+    return left.size == right.size and bool(_scan.same_bytes(left, right))
+
+
+def same_planes(a: GroupedPlanes, b: GroupedPlanes) -> bool:
+    """True when two blocks hold the same codes and scale words, padding included."""
+    return same_bytes(a.scales, b.scales) and same_bytes(a.base, b.base) and same_bytes(a.high, b.high)
+
+
+def unpack_grouped(fmt: GroupedFormat, columns: int, planes: GroupedPlanes, out: NDArray[np.int8]) -> None:
+    """Signed codes of every physical lane into `out`, int8 [rows, groups per row * group]."""
+    _geometry(fmt, columns, planes)
+    base, high, scales = _planes(planes)
+    lines = scales.size * fmt.group // _tiles.LINE
+    _tiles.unpack_rows(fmt.code_bits, base, high, lines, _output(out, scales.size * fmt.group))
+
+
+def _output(out: Words, size: int) -> Words:
+    if out.size != size or not out.flags.c_contiguous:
+        raise ValueError(f"the output must be contiguous and hold {size} elements")
+    return out.reshape(-1)
+
+
+def statistics_grouped(fmt: GroupedFormat, columns: int, planes: GroupedPlanes, acc: CodeStatistics) -> None:
+    """Add the logical lanes and groups of a block to `acc`."""
+    rows, width = _geometry(fmt, columns, planes)
+    _statistics.grouped(fmt.code_bits, fmt.group, rows, width, *_planes(planes), acc.histogram, acc.tallies)
+
+
+def statistics_row(codes: Words8, scales: Words16, acc: CodeStatistics) -> None:
+    """Add FP8 rows, codes [rows, columns] and scales [rows], to `acc`."""
+    _statistics.rows_of_fp8(_input(codes).reshape(codes.shape), _input(scales), acc.histogram, acc.tallies)
+
+
+def statistics_nvfp4(codes: Words8, scales: Words8, acc: CodeStatistics) -> None:
+    """Add NVFP4 rows: packed codes [rows, columns / 2] and scales [rows, columns / 16] in natural order."""
+    _statistics.nvfp4(_input(codes).view(np.uint64), _input(scales), acc.histogram, acc.tallies)
+
+
+def statistics_direct(words: Words, dtype: str) -> WordStatistics:
+    """Counts over words of BF16, F16, F32 (or FP32), F64 or I32."""
+    flat, counts = _input(words), np.zeros(6, np.int64)
+    counts[4], counts[5] = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+    if dtype == "I32":
+        _statistics.integer_words(flat.view(np.int32), counts)
+        sign = 1 << 31
+    else:
+        fmt = SOURCE_DTYPES["F32" if dtype == "FP32" else dtype]
+        sign = fmt.sign_bit
+        up = 32 - fmt.bits
+        if dtype == "F64":
+            _statistics.binary64_words(flat, counts)
+        else:
+            _statistics.float_words(flat, up, fmt.exponent_mask << up, counts)
+            counts[4:] >>= up
+    zeros, negative, nans, infinities, smallest, largest = map(int, counts)
+
+    def word(extreme: int) -> int:
+        if extreme >= 0:
+            return extreme
+        if dtype == "I32":
+            return extreme + 2 * sign
+        return sign - 1 - extreme if extreme < -1 else 0
+
+    some = smallest <= largest
+    return WordStatistics(
+        flat.size,
+        zeros,
+        negative,
+        nans,
+        infinities,
+        word(smallest) if some else None,
+        word(largest) if some else None,
+        sign,
+        dtype == "I32",
+    )
+
+
+def _wide(out: Words) -> bool:
+    if out.dtype not in (np.uint32, np.uint16):
+        raise ValueError(f"the output holds binary32 or BF16 words, not {out.dtype}")
+    return out.dtype == np.uint32
+
+
+def reconstruct_grouped(fmt: GroupedFormat, columns: int, planes: GroupedPlanes, out: Words) -> None:
+    """Binary32 words (out u32) or BF16 words (out u16) of the logical lanes, [rows, columns]."""
+    rows, width = _geometry(fmt, columns, planes)
+    target = _output(out, rows * width)
+    _reconstruct.grouped(fmt.code_bits, fmt.group, rows, width, *_planes(planes), _wide(out), target)
+
+
+def reconstruct_row(codes: Words8, scales: Words16, out: Words) -> None:
+    """Binary32 or BF16 words of FP8 rows, [rows, columns]."""
+    target = _output(out, codes.size)
+    _reconstruct.rows_of_fp8(_input(codes).reshape(codes.shape), _input(scales), _wide(out), target)
+
+
+@lru_cache(maxsize=64)
+def nvfp4_table(divisor: int) -> Words32:
+    """Binary32 words [256, 8] of the nonnegative codes under every scale word; NaN for invalid scales."""
+    table = np.full((256, 8), 0x7FC00000, np.uint32)
+    for scale in range(LARGEST_BLOCK_SCALE + 1):
+        table[scale] = [nvfp4_word(code, scale, divisor) for code in range(8)]
+    table.flags.writeable = False
+    return table
+
+
+@lru_cache(maxsize=64)
+def _nvfp4_table_bf16(divisor: int) -> Words16:
+    table = narrow_bf16(nvfp4_table(divisor))
+    table.flags.writeable = False
+    return table
+
+
+def reconstruct_nvfp4(codes: Words8, scales: Words8, divisor: int, out: Words) -> None:
+    """Binary32 or BF16 words [rows, columns] of packed codes and scales in natural order over one divisor word.
+
+    Raises: ValueError, for an invalid divisor.
+    """
+    target = _output(out, codes.size * 2)
+    if scales.size * 8 != codes.size:
+        raise ValueError(f"{codes.size} code bytes do not go with {scales.size} scales")
+    wide = _wide(out)
+    table = nvfp4_table(int(divisor)) if wide else _nvfp4_table_bf16(int(divisor))
+    _reconstruct.nvfp4(_input(codes).view(np.uint64), _input(scales), table, 31 if wide else 15, target)
+
+
+def error_sums_grouped(
+    fmt: GroupedFormat, columns: int, planes: GroupedPlanes, source: Words, dtype: str
+) -> ErrorSums:
+    """Sums over x, the source [rows, columns] rounded to binary32, and y, what is stored; x must be finite."""
+    rows, width = _geometry(fmt, columns, planes)
+    if source.size != rows * width:
+        raise ValueError(f"{source.size} source words do not go with {rows * width} weights")
+    sums = np.zeros(_parity.SUMS, np.float64)
+    kind, flat = _tiles.KINDS[dtype], _source(source, dtype)
+    _parity.grouped(fmt.code_bits, fmt.group, rows, width, *_planes(planes), kind, flat, sums)
+    return ErrorSums(source.size, *map(float, sums))
+
+
+def error_sums_words(source: Words, stored: Words, dtype: str, stored_dtype: str | None = None) -> ErrorSums:
+    """Sums over two arrays of direct words; F64 goes with F64 only, the other types in any pair."""
+    stored_dtype = stored_dtype or dtype
+    x, y = _source(source, dtype), _source(stored, stored_dtype)
+    if x.size != y.size or (dtype == "F64") != (stored_dtype == "F64"):
+        raise ValueError(f"{x.size} words of {dtype} do not go with {y.size} of {stored_dtype}")
+    sums = np.zeros(_parity.SUMS, np.float64)
+    if dtype == "F64":
+        _parity.words64(x.view(np.float64), y.view(np.float64), sums)
+    else:
+        _parity.words32(_tiles.KINDS[dtype], x, _tiles.KINDS[stored_dtype], y, sums)
+    return ErrorSums(x.size, *map(float, sums))

@@ -1,0 +1,183 @@
+"""What goes into the kernels and what comes out: plain values, no compiler needed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ninfer_core.formats import BlockFormat, GroupedFormat, RowFormat
+from ninfer_core.words import BFLOAT16, BINARY16, BINARY32, BINARY64, FloatFormat
+
+ALIGNMENT = 128  # lanes: physical rows of grouped formats end on a multiple of it (spec row-split-k128-v1)
+BASE_BYTES = 32  # base plane bytes of one group, in every grouped format
+
+SOURCE_DTYPES: dict[str, FloatFormat] = {"BF16": BFLOAT16, "F16": BINARY16, "F32": BINARY32, "F64": BINARY64}
+"""Names of source words and what they are."""
+
+
+def high_bytes(fmt: GroupedFormat) -> int:
+    """High plane bytes of one group: the code bits above the lowest four, or none when a code is one byte."""
+    return 0 if fmt.code_bits == 8 else (fmt.code_bits - 4) * fmt.group // 8
+
+
+def groups_per_row(fmt: GroupedFormat, columns: int) -> int:
+    """Physical groups of a row of `columns` weights."""
+    return (columns + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT // fmt.group
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedPlanes:
+    """The three planes of a block of rows, groups in row-major order, bytes as row-split-k128-v1 stores them."""
+
+    base: NDArray[np.uint8]  # [rows * groups per row * 32]
+    high: NDArray[np.uint8]  # [rows * groups per row * high bytes]
+    scales: NDArray[np.uint16]  # [rows * groups per row]
+
+    @classmethod
+    def empty(cls, fmt: GroupedFormat, rows: int, columns: int) -> "GroupedPlanes":
+        """Planes of the right size, content undefined."""
+        groups = rows * groups_per_row(fmt, columns)
+        return cls(
+            np.empty(groups * BASE_BYTES, np.uint8),
+            np.empty(groups * high_bytes(fmt), np.uint8),
+            np.empty(groups, np.uint16),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EncodeFault:
+    """The first group, in row-major order, that the canonical encoder refuses; rows and groups of the block."""
+
+    kind: Literal["source_not_finite", "scale_overflow"]
+    row: int
+    group: int
+    lane: int | None  # of the group; None for a scale
+    word: int  # the source word, or the binary32 word of the scale that did not fit
+
+
+@dataclass(frozen=True, slots=True)
+class EncodeCounts:
+    """What the encoder bent: groups whose scale was rescued from zero, lanes changed by the clamp."""
+
+    rescued: int
+    clamped: int
+
+
+@dataclass(frozen=True, slots=True)
+class CodeStatistics:
+    """Counts over the logical part of quantized blocks; kernels add to it in place.
+
+    A group is what owns one scale: a group of a grouped format, 16 codes of NVFP4, a row of the FP8 format.
+    """
+
+    first_code: int  # code (grouped formats) or code word (the others) that histogram[0] counts
+    histogram: NDArray[np.int64]
+    tallies: NDArray[np.int64] = field(default_factory=lambda: np.array([0, 0, 0, NO_SCALE, 0], np.int64))
+
+    @classmethod
+    def empty(cls, fmt: GroupedFormat | BlockFormat | RowFormat) -> "CodeStatistics":
+        """Nothing counted yet. The histogram of W8 has a place for the illegal -128 as well."""
+        if isinstance(fmt, GroupedFormat):
+            return cls(-(1 << (fmt.code_bits - 1)), np.zeros(1 << fmt.code_bits, np.int64))
+        return cls(0, np.zeros(16 if isinstance(fmt, BlockFormat) else 256, np.int64))
+
+    @property
+    def groups(self) -> int:
+        """Logical groups."""
+        return int(self.tallies[0])
+
+    @property
+    def zero_scales(self) -> int:
+        """Groups whose scale word is zero."""
+        return int(self.tallies[1])
+
+    @property
+    def zero_groups(self) -> int:
+        """Groups in which every logical code stands for zero."""
+        return int(self.tallies[2])
+
+    @property
+    def smallest_scale(self) -> int | None:
+        """The smallest nonzero scale word, or None when every scale is zero."""
+        return None if self.tallies[3] == NO_SCALE else int(self.tallies[3])
+
+    @property
+    def largest_scale(self) -> int | None:
+        """The largest nonzero scale word, or None when every scale is zero."""
+        return int(self.tallies[4]) or None
+
+    def merge(self, other: "CodeStatistics") -> "CodeStatistics":
+        """The statistics of both; any order of merging gives the same."""
+        tallies = self.tallies + other.tallies
+        tallies[3] = min(self.tallies[3], other.tallies[3])
+        tallies[4] = max(self.tallies[4], other.tallies[4])
+        return CodeStatistics(self.first_code, self.histogram + other.histogram, tallies)
+
+
+NO_SCALE = 1 << 32  # above every scale word
+
+
+@dataclass(frozen=True, slots=True)
+class WordStatistics:
+    """Counts over direct words; the extremes are finite words (a zero extreme is given as +0), or None."""
+
+    count: int = 0
+    positive_zeros: int = 0
+    negative_zeros: int = 0
+    nans: int = 0
+    infinities: int = 0
+    smallest: int | None = None
+    largest: int | None = None
+    sign_bit: int = 1 << 31
+    twos_complement: bool = False
+
+    def _order(self, word: int) -> int:
+        if not word & self.sign_bit:
+            return word
+        return word - 2 * self.sign_bit if self.twos_complement else self.sign_bit - word
+
+    def merge(self, other: "WordStatistics") -> "WordStatistics":
+        """The statistics of both, over words of one type."""
+        smallest = [word for word in (self.smallest, other.smallest) if word is not None]
+        largest = [word for word in (self.largest, other.largest) if word is not None]
+        return WordStatistics(
+            self.count + other.count,
+            self.positive_zeros + other.positive_zeros,
+            self.negative_zeros + other.negative_zeros,
+            self.nans + other.nans,
+            self.infinities + other.infinities,
+            min(smallest, key=self._order, default=None),
+            max(largest, key=self._order, default=None),
+            self.sign_bit,
+            self.twos_complement,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSums:
+    """Binary64 sums over pairs (x, y): x the source, y the stored value.
+
+    Each is formed in one fixed order, so it depends on the block alone and not on how many threads ran.
+    """
+
+    count: int
+    squared_error: float  # sum of (x - y)**2
+    source_squares: float  # sum of x**2
+    value_squares: float  # sum of y**2
+    products: float  # sum of x * y
+    largest_error: float  # max |x - y|
+
+    @staticmethod
+    def merge(parts: Iterable["ErrorSums"]) -> "ErrorSums":
+        """The sums of all parts, added in the order given."""
+        count, error, source, value, product, largest = 0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for part in parts:
+            count += part.count
+            error += part.squared_error
+            source += part.source_squares
+            value += part.value_squares
+            product += part.products
+            largest = max(largest, part.largest_error)
+        return ErrorSums(count, error, source, value, product, largest)
