@@ -20,6 +20,7 @@ from ninfer_core.kernels.tiles import (
     code_of_normalized,
     load,
     pack,
+    scratch,
 )
 
 
@@ -180,7 +181,7 @@ def encode_block(
 
     Returns the first physical group that must be refused, or -1.
     """
-    words, codes = np.empty(LANES, np.uint32), np.empty(LANES, np.int8)
+    words, codes = scratch(4 * LANES).view(np.uint32), scratch(LANES).view(np.int8)
     values = words.view(np.float32)
     amax, inverse = np.empty(QUARTERS, np.uint32), np.empty(QUARTERS, np.float32)
     row_lines, per_line = (columns + LINE - 1) // LINE, LINE // group

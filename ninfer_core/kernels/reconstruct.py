@@ -17,6 +17,7 @@ from ninfer_core.kernels.tiles import (
     binary32_of_bf16,
     product_of_row,
     scale_codes,
+    scratch,
     unpack,
     widen_scales,
 )
@@ -59,7 +60,7 @@ def grouped(
     out: Array,
 ) -> None:
     """Logical lanes of a block of rows into `out`, flat; 32-bit words when `wide`, else BF16 words."""
-    codes, values = np.empty(LANES, np.int8), np.empty(LANES, np.float32)
+    codes, values = scratch(LANES).view(np.int8), scratch(4 * LANES).view(np.float32)
     quarters = np.empty(QUARTERS, np.float32)
     row_lines = (columns + LINE - 1) // LINE
     for row in range(rows):
@@ -98,7 +99,7 @@ def fp8_values(codes: Array, scale: float, values: Array) -> None:
 def rows_of_fp8(codes: Array, scales: Array, wide: bool, out: Array) -> None:
     """FP8 rows [rows, columns] into `out`, flat."""
     rows, columns = codes.shape
-    values = np.empty(LANES, np.float32)
+    values = scratch(4 * LANES).view(np.float32)
     words = values.view(np.uint32)
     table = np.empty(256, np.uint32)
     scale_word = np.empty(1, np.uint32)

@@ -36,6 +36,14 @@ Array = Any  # compiled functions take numpy arrays of the types their callers n
 
 
 @inline
+def scratch(size_bytes: int) -> Array:
+    """Uninitialised bytes that start on a cache line: a vector across two lines costs twice."""
+    raw = np.empty(size_bytes + 64, np.uint8)
+    skip = (64 - np.int64(raw.ctypes.data) % 64) % 64
+    return raw[skip : skip + size_bytes]
+
+
+@inline
 def load(kind: int, source: Array, start: int, lanes: int, lines: int, words: Array) -> None:
     """Put source words [start, start + lanes) into `words` as binary32 words, zeros up to whole lines."""
     part, out = source[start : start + lanes], words[:lanes]
