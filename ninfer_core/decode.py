@@ -31,7 +31,11 @@ from ninfer_core.verify.tensor import read_planes
 from ninfer_core.verify.totals import Totals
 from ninfer_core.verify.words import Planes, check_block, grouped_planes
 
-_DIRECT: dict[str, np.dtype[np.generic]] = {"BF16": np.dtype("<u2"), "FP32": np.dtype("<f4"), "I32": np.dtype("<i4")}
+_DIRECT: dict[str, np.dtype[np.generic]] = {
+    "BF16": np.dtype("<u2"),
+    "FP32": np.dtype("<f4"),
+    "I32": np.dtype("<i4"),
+}
 
 
 @dataclass(frozen=True, slots=True)

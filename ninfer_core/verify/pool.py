@@ -56,8 +56,9 @@ class Pool:
     def run(self, tasks: Iterable[Callable[[], Result]]) -> list[Result]:
         """Results in the order of the tasks. The first exception stops every other task and is raised."""
         with ThreadPoolExecutor(self.workers, thread_name_prefix="pass") as executor:
-            futures: list[Future[Result]] = [executor.submit(task) for task in tasks]
             try:
+                # Submitting is inside too: an interrupt among thousands of tasks must stop those already begun.
+                futures: list[Future[Result]] = [executor.submit(task) for task in tasks]
                 return [future.result() for future in futures]
             except BaseException:
                 self._stop.set()

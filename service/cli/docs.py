@@ -1,0 +1,54 @@
+"""The pages of the documentation that are made from the registries: `python -m service.cli.docs [FOLDER]`."""
+
+import sys
+from pathlib import Path
+
+from ninfer_core.findings import FINDINGS
+from ninfer_core.verify.checks import MEANINGS
+from service.cli.explain import facts
+
+PAGE = "findings.md"
+_ABOUT: dict[str, str] = {
+    **{str(check): meaning for check, meaning in MEANINGS.items()},
+    "convert": "what `convert` refuses to write",
+    "recipe": "the recipe document, before any weight is read",
+    "source": "the checkpoint against what the recipe states of it",
+}
+_HEAD = """\
+# Findings
+
+Every way a file, a recipe or a value can be wrong has one stable code. `ninfer-gate explain CODE` prints the same text.
+An error fails a verification; an advisory is something a person should see.
+
+`where` places a finding: `row`, `group`, `lane`, `column` are logical coordinates, `byte` counts inside the object,
+`offset` in the logical file; `member`, `path`, `index`, `file`, `tensor`, `role`, `rule` are what their names say.
+A code that adds keys of its own says so under *Where*.
+
+This page is generated from the registry by `python -m service.cli.docs`; a test compares the two.
+"""
+
+
+def findings_page() -> str:
+    """The page about every finding code, by check."""
+    checks = list(dict.fromkeys(definition.check for definition in FINDINGS))
+    lines = [_HEAD]
+    for check in checks:
+        meaning = _ABOUT.get(check)
+        lines.append(f"## {check}\n")
+        if meaning:
+            lines.append(f"{meaning[0].upper()}{meaning[1:]}.\n")
+        for definition in FINDINGS:
+            if definition.check == check:
+                lines.append(f"### {definition.name}\n")
+                lines += [f"- **{label}**: {text}" for label, text in facts(definition)]
+                lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main(folder: Path) -> None:
+    """Write the generated pages into `folder`."""
+    (folder / PAGE).write_text(findings_page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "docs"))

@@ -1,0 +1,90 @@
+"""Reasons why there is no answer: one paragraph for a person, one JSON document for a program, exit code 2."""
+
+import sys
+import traceback
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from ninfer_core.errors import NinferError
+from service.cli import EXIT_ERROR, EXIT_INTERRUPTED
+from service.cli.output import JsonTarget
+from service.cli.text import clean
+
+DEBUG: ContextVar[bool] = ContextVar("debug", default=False)  # whether tracebacks are shown
+
+_ADVICE = {
+    "cannot_read": "Check that the path is there, that it is a file or folder of the right kind, and that you may read it.",
+    "cannot_write": "Check that the folder exists and has room, that you may write to it, and that the file is not there yet.",
+    "cut_short": "The file became shorter while it was read; try again when nobody writes to it.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a command is doing and to what; `failed` makes the JSON document that says why there is no answer."""
+
+    command: str
+    doing: str
+    kept: str  # what an interruption leaves behind
+    failed: Callable[[str, str, str], dict[str, Any]] | None = None  # of verdict, code, message
+    target: JsonTarget | None = None
+
+
+def guarded(task: Task, work: Callable[[], int]) -> int:
+    """The exit code of `work`; whatever it raises is explained and gives 2, an interruption 130."""
+    try:
+        return work()
+    except KeyboardInterrupt:
+        _tell(f"Interrupted while {task.doing}. {task.kept}")
+        _publish(task, "cancelled", "cancelled", f"interrupted while {task.doing}")
+        return EXIT_INTERRUPTED
+    except NinferError as error:
+        advice = _ADVICE.get(error.code, f"See `ninfer-gate {task.command} --help`.")
+        _trace()
+        _tell(f"Error while {task.doing}: {_sentence(error)} {advice}")
+        _publish(task, "error", error.code, str(error))
+        return EXIT_ERROR
+    except OSError as error:
+        _trace()
+        what = f"{error.strerror or error}" + (f" ({error.filename})" if error.filename else "")
+        _tell(f"Error while {task.doing}: {_sentence(what)} Check the path and that you may use it.")
+        _publish(task, "error", "cannot_read", what)
+        return EXIT_ERROR
+    except MemoryError:
+        _trace()
+        _tell(f"Error while {task.doing}: there is not enough memory. Free some, or try fewer --threads.")
+        _publish(task, "error", "out_of_memory", "not enough memory")
+        return EXIT_ERROR
+    except Exception as error:  # noqa: BLE001  the last line of defence: a person never meets a traceback unasked
+        _trace()
+        what = f"{type(error).__name__}: {error}"
+        _tell(
+            f"Error while {task.doing}: {_sentence(what)} This is a fault of ninfer-gate, not an answer about the file. "
+            f"Run `ninfer-gate --debug {task.command} ...` for the traceback and report it."
+        )
+        _publish(task, "error", "internal", what)
+        return EXIT_ERROR
+
+
+def _publish(task: Task, verdict: str, code: str, message: str) -> None:
+    if task.target is None or task.failed is None:
+        return
+    try:
+        task.target.write(task.failed(verdict, code, clean(message)))
+    except (NinferError, OSError) as error:
+        _tell(f"The JSON document could not be written either: {_sentence(error)}")
+
+
+def _tell(message: str) -> None:
+    print(clean(message), file=sys.stderr)
+
+
+def _sentence(text: object) -> str:
+    return str(text) if str(text).endswith((".", "!", "?")) else f"{text}."
+
+
+def _trace() -> None:
+    if DEBUG.get():
+        traceback.print_exc()

@@ -1,0 +1,101 @@
+"""Findings for a person: grouped by object, errors first, each with its place and the next step."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from ninfer_core.findings import Finding
+from service.cli.screen import hanging, styled
+from service.cli.text import clean, number, plural
+
+SHOWN = 20
+_STYLES = {"error": "bold red", "advisory": "yellow"}
+_PLACE = ("row", "group", "lane", "column", "index", "byte", "offset", "member", "path", "rule", "role", "tensor", "file")  # fmt: skip
+_LONGEST = 160
+
+
+def show_findings(
+    console: Console,
+    findings: Sequence[Finding],
+    describe: Callable[[str], str] = lambda _: "",
+    more: str = "--json FILE has them all",
+) -> None:
+    """At most `SHOWN` findings; `describe` says what an object is, for the line with its name."""
+    if not findings:
+        return
+    ordered = sorted(findings, key=lambda finding: finding.severity != "error")
+    groups: dict[tuple[str, str | None], list[Finding]] = {}
+    for finding in ordered:
+        groups.setdefault((finding.severity, finding.object), []).append(finding)
+    explained: set[str] = set()
+    shown = 0
+    for (_, name), group in groups.items():
+        if shown >= SHOWN:
+            break
+        group = group[: SHOWN - shown]
+        shown += len(group)
+        console.print()
+        console.print(_heading(name, describe, console.width))
+        for finding in group:
+            for line in _lines(finding, console.width):
+                console.print(line)
+        for code in dict.fromkeys(finding.code for finding in group):
+            if code not in explained:
+                explained.add(code)
+                console.print(Text(f"    Next: ninfer-gate explain {code}", "dim"))
+    if shown < len(findings):
+        console.print()
+        console.print(f"  … and {plural(len(findings) - shown, 'finding')} more; {more}")
+
+
+def count_line(findings: Iterable[Finding]) -> str:
+    """`2 errors, 1 advisory`; empty without findings."""
+    severities = [finding.severity for finding in findings]
+    errors, advisories = severities.count("error"), severities.count("advisory")
+    parts = [plural(errors, "error")] if errors else []
+    if advisories:
+        parts.append("1 advisory" if advisories == 1 else f"{advisories:,} advisories")
+    return ", ".join(parts)
+
+
+def _heading(name: str | None, describe: Callable[[str], str], width: int) -> Text:
+    if name is None:
+        return styled("  ", ("the file", "bold"))
+    about = f"   {describe(name)}".rstrip()
+    return hanging("  ", name, width - cell_len(about), "bold").append(about)
+
+
+def _lines(finding: Finding, width: int) -> Iterable[Text]:
+    times = (
+        ""
+        if finding.count <= 1 or number(finding.count) in finding.message
+        else f"   {finding.count:,} in all"
+    )
+    severity = "" if finding.severity == "error" else f"   {finding.severity}"
+    yield styled("    ", (finding.code, _STYLES[finding.severity]), severity + times)
+    yield hanging("      ", _bounded(finding.message), width)
+    missing = [
+        f"{label} {_bounded(value)}"
+        for label, value in (("expected", finding.expected), ("found", finding.found))
+        if value and value not in finding.message
+    ]
+    if missing:
+        yield hanging("      ", ", ".join(missing), width)
+    place = [f"{key} {_value(finding.where[key])}" for key in _PLACE if key in finding.where]
+    place = [entry for entry in place if entry not in finding.message]
+    if place:
+        yield hanging(Text("      at ", "dim"), ", ".join(place), width, "dim")
+
+
+def _value(value: object) -> str:
+    if isinstance(value, str):
+        return _bounded(value)
+    return number(value) if isinstance(value, int) else _bounded(json.dumps(value, default=str))
+
+
+def _bounded(text: str) -> str:
+    text = clean(text)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -1,0 +1,166 @@
+"""A report for a person: the verdict, what was checked, what was found, the verdict again with what it rests on."""
+
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ninfer_core.verify.checks import Outcome, Verdict
+from ninfer_core.verify.report import CheckResult, ObjectResult, Report
+from service.cli.findings_view import count_line, show_findings
+from service.cli.screen import aligned, console, hanging, styled
+from service.cli.text import UNKNOWN, clean, digest, number, plural, seconds, shape, shorten, size
+
+WORST = 10
+_LABEL = len("  statistics   ")
+_VERDICTS: dict[Verdict, str] = {
+    "passed": "bold green",
+    "failed": "bold red",
+    "incomplete": "bold yellow",
+    "error": "bold red",
+    "cancelled": "bold yellow",
+}
+_OUTCOMES: dict[Outcome, tuple[str, str]] = {
+    "passed": ("passed", "green"),
+    "failed": ("FAILED", "bold red"),
+    "not_checked": ("not checked", "yellow"),
+    "not_asked": ("not asked", "dim"),
+}
+
+
+def show_report(report: Report, path: str, elapsed: float) -> None:
+    """Print the whole report to standard output."""
+    out = console()
+    style = _VERDICTS[report.verdict]
+    out.print(hanging(styled("  ", (report.verdict.upper(), style), "   "), path, out.width))
+    out.print()
+    _artifact(out, report)
+    _checks(out, report)
+    _parity(out, report)
+    show_findings(out, report.findings, _describer(report))
+    out.print()
+    end = styled("  ", (report.verdict.upper(), style), " ")
+    out.print(hanging(end, f"in {seconds(elapsed)}; {_rests_on(report)}.", out.width))
+
+
+def _artifact(out: Console, report: Report) -> None:
+    parts = [digest(report.digest, whole=not out.is_terminal), size(report.bytes)]
+    parts.append(f"revision {report.revision}" if report.revision is not None else report.kind)
+    identity = " / ".join(part for part in (report.model_id, report.weights_id) if part) or report.name
+    if identity:
+        parts.append(identity)
+    if len(report.files) > 1:
+        parts.append(plural(len(report.files), "file"))
+    out.print(hanging("  artifact     ", "   ".join(parts), out.width))
+    if report.recipe is not None:
+        recipe = digest(str(report.recipe.get("digest")), whole=not out.is_terminal)
+        out.print(hanging("  recipe       ", f"{recipe}   {report.recipe.get('recipe_id', '')}", out.width))
+
+
+def _checks(out: Console, report: Report) -> None:
+    rows = []
+    for check in report.checks:
+        ran = check.outcome != "not_asked"
+        counts = (_counted(check, report), size(check.bytes)) if ran else ("", "")
+        rows.append((check.name, _OUTCOMES[check.outcome][0], *counts, clean(check.reason or "")))
+    lines = aligned([row[:-1] for row in rows], (False, False, True, True))
+    width = max(map(len, lines))
+    for check, line, (*_, reason) in zip(report.checks, lines, rows, strict=True):
+        text = Text(f"  {line}")
+        word, style = _OUTCOMES[check.outcome]
+        text.stylize(style, _LABEL, _LABEL + len(word))
+        if reason and width + len(reason) + 5 <= out.width:
+            out.print(text.append(" " * (width - len(line) + 3) + reason))
+            continue
+        out.print(text)
+        if reason:
+            out.print(hanging(" " * _LABEL, reason, out.width))
+
+
+def _counted(check: CheckResult, report: Report) -> str:
+    concerned = sum(1 for item in report.objects if check.name in item.concerns)
+    if check.objects == concerned:
+        return plural(check.objects, "object")
+    return f"{check.objects:,} of {plural(concerned, 'object')}"
+
+
+def _parity(out: Console, report: Report) -> None:
+    compared = [item for item in report.objects if "error" in item.metrics]
+    if not compared:
+        return
+    lossy = sorted(
+        (item for item in compared if item.metrics["error"]["sqnr_db"] is not None),
+        key=lambda item: (item.metrics["error"]["sqnr_db"], item.ordinal),
+    )
+    exact = sum(
+        1 for item in compared if item.metrics["error"]["undefined"].get("sqnr_db") == "there is no error"
+    )
+    rest = len(compared) - len(lossy) - exact
+    out.print()
+    parts = [f"{plural(len(compared), 'tensor')} compared with the source", f"{exact:,} without any error"]
+    if rest:
+        parts.append(f"{rest:,} without a defined ratio")
+    worst = f"; the noisiest of {len(lossy):,}:" if len(lossy) > WORST else "; the others, noisiest first:"
+    out.print(hanging("  ", f"{', '.join(parts)}{worst if lossy else '.'}", out.width))
+    if not lossy:
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    # Where the window is narrow only the name gives way, in its middle: numbers stay whole.
+    fixed = 76
+    room = max(16, out.width - fixed) if out.is_terminal else out.width
+    table.add_column("  object", no_wrap=True, max_width=room)
+    table.add_column("format", no_wrap=True)
+    for title in ("max abs", "RMSE", "SQNR dB", "cosine"):
+        table.add_column(title, no_wrap=True, justify="right")
+    for item in lossy[:WORST]:
+        error = item.metrics["error"]
+        table.add_row(
+            "  " + shorten(clean(item.name), room - 2),
+            clean(item.format or UNKNOWN),
+            _figure(error["max_abs_error"], ".3e"),
+            _figure(error["rmse"], ".3e"),
+            _figure(error["sqnr_db"], ".2f"),
+            _figure(error["cosine"], ".6f"),
+        )
+    out.print(table)
+
+
+def _figure(value: float | None, spec: str) -> str:
+    return UNKNOWN if value is None else format(value, spec)
+
+
+def _describer(report: Report) -> Callable[[str], str]:
+    by_name: dict[str, ObjectResult] = {item.name: item for item in report.objects}
+
+    def describe(name: str) -> str:
+        item = by_name.get(name)
+        if item is None:
+            return ""
+        if item.kind != "tensor":
+            return f"{item.kind or 'object'}   {size(item.bytes)}"
+        return f"{item.format or UNKNOWN} {shape(item.shape)}   {size(item.bytes)}"
+
+    return describe
+
+
+def _rests_on(report: Report) -> str:
+    parts = [found] if (found := count_line(report.findings)) else []
+    unchecked = [check.name for check in report.checks if check.outcome == "not_checked"]
+    partial = [
+        check.name for check in report.checks if check.outcome == "failed" and check.coverage != "full"
+    ]
+    if unchecked or partial:
+        parts.append(f"not wholly checked: {', '.join((*unchecked, *partial))}")
+    else:
+        left_out = [check.name for check in report.checks if check.outcome == "not_asked"]
+        open_objects = sum(1 for item in report.objects if not item.fully_covered)
+        if open_objects:
+            parts.append(
+                f"{number(open_objects)} of {plural(len(report.objects), 'object')} not wholly checked"
+            )
+        elif left_out:
+            parts.append(f"nothing left unchecked of what was asked ({', '.join(left_out)} not asked)")
+        else:
+            parts.append("nothing left unchecked")
+    return "; ".join(parts)
