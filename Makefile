@@ -16,7 +16,7 @@ COMPILE := ../.venv-lock/bin/pip-compile --quiet --generate-hashes --no-emit-ind
 	--no-emit-trusted-host --strip-extras --allow-unsafe --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format docs bench lock clean
+.PHONY: help venv demo test check format docs bench memory lock clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -44,7 +44,7 @@ demo: $(CHECKPOINT)/.ready ## Convert a real checkpoint and verify every byte ag
 	$(BIN)/ninfer-gate convert --checkpoint $(MODEL) --recipe $(RECIPE) --out $(ARTIFACT)
 	$(BIN)/ninfer-gate verify $(ARTIFACT) --source $(MODEL) --recipe $(RECIPE)
 
-test: $(READY) ## Run the tests.
+test: $(CHECKPOINT)/.ready ## Run the tests, those on the real checkpoint included.
 	$(BIN)/python -m pytest -n auto
 
 check: $(READY) ## Lint, formatting, types and layers.
@@ -71,6 +71,9 @@ docs: $(READY) ## Write the generated pages of docs/.
 bench: .venv-bench/.ready ## Measure kernels and file work as ratios of one run.
 	.venv-bench/bin/python -m benchmarks.kernels
 	.venv-bench/bin/python -m benchmarks.files
+
+memory: $(READY) ## Peak memory of verify and convert on 4 GB artifacts of every shape.
+	$(BIN)/python -m benchmarks.memory
 
 lock: ## Make base.lock and dev.lock again (bench.lock and demo.lock say how they are made).
 	@test -x .venv-lock/bin/pip-compile || { $(PYTHON) -m venv .venv-lock && \
