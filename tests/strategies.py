@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ninfer_core.formats import GROUPED, GroupedFormat
-from ninfer_core.kernels.values import SOURCE_DTYPES, GroupedPlanes, groups_per_row, high_bytes
+from ninfer_core.kernels.values import SOURCE_DTYPES, GroupedPlanes
+from ninfer_core.layouts.row_split import groups_per_row, high_bytes
 from ninfer_core.words import BINARY16, FloatFormat, finite_value, round_to
 
 DTYPES: dict[str, type[np.unsignedinteger]] = {

@@ -27,9 +27,8 @@ from ninfer_core.kernels.values import (
     ErrorSums,
     GroupedPlanes,
     WordStatistics,
-    groups_per_row,
-    high_bytes,
 )
+from ninfer_core.layouts.row_split import groups_per_row, high_bytes
 from ninfer_core.reconstruct import reconstruct_nvfp4 as nvfp4_word
 from ninfer_core.words import (
     LARGEST_BLOCK_SCALE,

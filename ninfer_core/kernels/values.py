@@ -8,23 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ninfer_core.formats import BlockFormat, GroupedFormat, RowFormat
+from ninfer_core.layouts.row_split import BASE_BYTES, groups_per_row, high_bytes
 from ninfer_core.words import BFLOAT16, BINARY16, BINARY32, BINARY64, FloatFormat
-
-ALIGNMENT = 128  # lanes: physical rows of grouped formats end on a multiple of it (spec row-split-k128-v1)
-BASE_BYTES = 32  # base plane bytes of one group, in every grouped format
 
 SOURCE_DTYPES: dict[str, FloatFormat] = {"BF16": BFLOAT16, "F16": BINARY16, "F32": BINARY32, "F64": BINARY64}
 """Names of source words and what they are."""
-
-
-def high_bytes(fmt: GroupedFormat) -> int:
-    """High plane bytes of one group: the code bits above the lowest four, or none when a code is one byte."""
-    return 0 if fmt.code_bits == 8 else (fmt.code_bits - 4) * fmt.group // 8
-
-
-def groups_per_row(fmt: GroupedFormat, columns: int) -> int:
-    """Physical groups of a row of `columns` weights."""
-    return (columns + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT // fmt.group
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 from ninfer_core.containers.directory import ArtifactObject, BrokenObject, ResourceObject, TensorObject
 from ninfer_core.findings import Finding, Findings
 from ninfer_core.formats import FORMATS
+from ninfer_core.layouts.base import U64_MAX
 from ninfer_core.opening import Opened, open_path
 from ninfer_core.sources.dtypes import DTYPES
 from service.cli.failures import Task, guarded
@@ -33,8 +34,11 @@ class Listed:
 
     @property
     def elements(self) -> int | None:
-        """Logical elements of a tensor."""
-        return prod(self.shape) if self.kind == "tensor" and self.shape is not None else None
+        """Logical elements of a tensor; None where a broken entry states more than 64 bits count."""
+        if self.kind != "tensor" or self.shape is None:
+            return None
+        count = prod(self.shape)
+        return count if count <= U64_MAX else None
 
     @property
     def logical_bits(self) -> float | None:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ninfer_core.formats import GroupedFormat
-from ninfer_core.kernels.values import GroupedPlanes, groups_per_row, high_bytes
+from ninfer_core.kernels.values import GroupedPlanes
+from ninfer_core.layouts.row_split import groups_per_row, high_bytes
 from ninfer_core.words import BINARY32, code_of_word, finite_value
 
 

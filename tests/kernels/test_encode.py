@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from ninfer_core.encoders.maxabs_f16 import ScaleOverflow, SourceNotFinite, encode_rows
 from ninfer_core.formats import FORMATS, GROUPED, Q4G64_F16S, Q6G64_F16S, W8G32_F16S
 from ninfer_core.kernels import cpu
-from ninfer_core.kernels.values import SOURCE_DTYPES, EncodeCounts, EncodeFault, GroupedPlanes, groups_per_row
+from ninfer_core.kernels.values import SOURCE_DTYPES, EncodeCounts, EncodeFault, GroupedPlanes
+from ninfer_core.layouts.row_split import groups_per_row
 from ninfer_core.words import BINARY32, is_finite
 from tests import strategies
 from tests.kernels import oracles

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ninfer_core import reconstruct as oracle
 from ninfer_core.formats import GROUPED, Q4G64_F16S, Q5G64_F16S, Q6G64_F16S, W8G32_F16S
 from ninfer_core.kernels import cpu, scalar
-from ninfer_core.kernels.values import groups_per_row
+from ninfer_core.layouts.row_split import groups_per_row
 from ninfer_core.words import E4M3FN, narrow_bf16, value
 from tests import strategies
 from tests.kernels import oracles

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from ninfer_core.formats import GROUPED, Q4G64_F16S, Q5G64_F16S, W8G32_F16S
 from ninfer_core.kernels import cpu
-from ninfer_core.kernels.values import GroupedPlanes, groups_per_row
+from ninfer_core.kernels.values import GroupedPlanes
+from ninfer_core.layouts.row_split import groups_per_row
 from tests import strategies
 from tests.kernels import oracles
 
