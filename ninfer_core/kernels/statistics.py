@@ -11,13 +11,17 @@ WAYS = 4  # histograms side by side, so that equal neighbours do not wait for ea
 
 @inline
 def count_bytes(data: Array, ways: Array) -> None:
-    """Add every byte to the histograms `ways`, int64 [WAYS * 256]."""
-    whole = data.size // WAYS * WAYS
-    for i in range(0, whole, WAYS):
-        ways[np.uint64(data[i])] += 1
-        ways[np.uint64(data[i + 1]) + np.uint64(256)] += 1
-        ways[np.uint64(data[i + 2]) + np.uint64(512)] += 1
-        ways[np.uint64(data[i + 3]) + np.uint64(768)] += 1
+    """Add every byte to the histograms `ways`, int64 [WAYS * 256]; one load serves eight of them."""
+    whole = data.size // 8 * 8
+    for word in data[:whole].view(np.uint64):
+        ways[word & np.uint64(255)] += 1
+        ways[(word >> np.uint64(8) & np.uint64(255)) + np.uint64(256)] += 1
+        ways[(word >> np.uint64(16) & np.uint64(255)) + np.uint64(512)] += 1
+        ways[(word >> np.uint64(24) & np.uint64(255)) + np.uint64(768)] += 1
+        ways[word >> np.uint64(32) & np.uint64(255)] += 1
+        ways[(word >> np.uint64(40) & np.uint64(255)) + np.uint64(256)] += 1
+        ways[(word >> np.uint64(48) & np.uint64(255)) + np.uint64(512)] += 1
+        ways[(word >> np.uint64(56)) + np.uint64(768)] += 1
     for i in range(whole, data.size):
         ways[np.uint64(data[i])] += 1
 
@@ -32,6 +36,69 @@ def tally_scale(scale: int, all_zero: bool, tallies: Array) -> None:
         tallies[3] = min(tallies[3], scale)
         tallies[4] = max(tallies[4], scale)
     tallies[2] += all_zero
+
+
+@inline
+def tally_scales(scales: Array, tallies: Array) -> None:
+    """Add consecutive groups but for their zero codes; no branches, so that it vectorises."""
+    zeros, smallest, largest = np.uint32(0), np.uint16(0xFFFF), np.uint16(0)
+    for i in range(scales.size):
+        zeros += np.uint32(scales[i] == 0)
+        # Zero wraps to the largest word, so that the smallest of word - 1 is never that of a zero.
+        smallest = min(smallest, np.uint16(scales[i] - np.uint16(1)))
+        largest = max(largest, scales[i])
+    tallies[0] += scales.size
+    tallies[1] += zeros
+    if zeros < scales.size:
+        tallies[3] = min(tallies[3], np.int64(smallest) + 1)
+        tallies[4] = max(tallies[4], np.int64(largest))
+
+
+@inline
+def count_pairs(codes: Array, bits: int, pairs: Array, histograms: Array) -> None:
+    """Add two codes at a time: uint16 `codes` hold two bytes each, a pair of codes is one index of 2 * bits bits.
+
+    `histograms` are uint32 [WAYS << (2 * bits)]; the number of codes is a multiple of 8.
+    """
+    mask = np.uint16((1 << bits) - 1)
+    up, upper = np.uint16(8 - bits), np.uint16(mask << np.uint16(bits))
+    for i in range(codes.size):
+        pairs[i] = np.uint16((codes[i] & mask) | ((codes[i] >> up) & upper))
+    low, size = np.uint64(0xFFFF), np.uint64(1 << (2 * bits))
+    for word in pairs[: codes.size].view(np.uint64):
+        histograms[word & low] += np.uint32(1)
+        histograms[(word >> np.uint64(16) & low) + size] += np.uint32(1)
+        histograms[(word >> np.uint64(32) & low) + np.uint64(2) * size] += np.uint32(1)
+        histograms[(word >> np.uint64(48)) + np.uint64(3) * size] += np.uint32(1)
+
+
+@inline
+def fold_pairs(histograms: Array, bits: int, ways: Array) -> None:
+    """Move counts of pairs into `ways`, int64 [WAYS * 256] by code byte, and clear them."""
+    size = 1 << bits
+    extend = 256 - size
+    for way in range(WAYS):
+        for second in range(size):
+            for first in range(size):
+                place = (way << (2 * bits)) | (second << bits) | first
+                count = np.int64(histograms[place])
+                ways[first + (extend if first >= size >> 1 else 0)] += count
+                ways[second + (extend if second >= size >> 1 else 0)] += count
+                histograms[place] = 0
+
+
+@inline
+def zero_groups(words: Array, group: int, groups: int) -> int:
+    """How many groups hold zero codes only; uint64 `words` hold eight codes each."""
+    zero = 0
+    if group == 64:
+        for i in range(0, groups * 8, 8):
+            used = words[i] | words[i + 1] | words[i + 2] | words[i + 3]
+            zero += used | words[i + 4] | words[i + 5] | words[i + 6] | words[i + 7] == 0
+    else:
+        for i in range(0, groups * 4, 4):
+            zero += words[i] | words[i + 1] | words[i + 2] | words[i + 3] == 0
+    return zero
 
 
 @kernel
@@ -49,9 +116,14 @@ def grouped(
     """Add the logical lanes and groups of a block of rows."""
     codes = np.empty(LANES, np.int8)
     code_words = codes.view(np.uint64)
+    code_pairs = codes.view(np.uint16)
+    pairs = np.empty(LANES // 2, np.uint16)
     ways = np.zeros(WAYS * 256, np.int64)
+    paired = bits < 8
+    histograms = np.zeros(WAYS << (2 * bits) if paired else 1, np.uint32)
     row_lines = (columns + LINE - 1) // LINE
     padding = 0
+    pending = 0
     for row in range(rows):
         for first in range(0, row_lines, TILE):
             lines = min(TILE, row_lines - first)
@@ -59,13 +131,20 @@ def grouped(
             unpack(bits, base, high, row * row_lines + first, lines, codes)
             codes[lanes : lines * LINE] = 0
             padding += lines * LINE - lanes
-            count_bytes(codes[: lines * LINE].view(np.uint8), ways)
+            if paired:
+                count_pairs(code_pairs[: lines * LINE // 2], bits, pairs, histograms)
+                pending += lines * LINE
+                if pending > 1 << 30:  # before a count could pass 32 bits
+                    fold_pairs(histograms, bits, ways)
+                    pending = 0
+            else:
+                count_bytes(codes[: lines * LINE].view(np.uint8), ways)
             scale = (row * row_lines + first) * (LINE // group)
-            for i in range((lanes + group - 1) // group):
-                used = np.uint64(0)
-                for word in range(i * (group // 8), (i + 1) * (group // 8)):
-                    used |= code_words[word]
-                tally_scale(np.int64(scales[scale + i]), used == 0, tallies)
+            groups = (lanes + group - 1) // group
+            tally_scales(scales[scale : scale + groups], tallies)
+            tallies[2] += zero_groups(code_words, group, groups)
+    if paired:
+        fold_pairs(histograms, bits, ways)
     half = 1 << (bits - 1)
     for code in range(-half, half):
         total = 0
