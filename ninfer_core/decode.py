@@ -5,7 +5,7 @@ Decoding is defined for legal words only, so every block is checked first.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -45,6 +45,7 @@ class Decoded:
     findings: tuple[Finding, ...]
     dtype: np.dtype[np.generic] | None = None
     shape: Shape | None = None
+    broken: bool = False  # whether the artifact has structural errors elsewhere
 
 
 def decode(
@@ -78,7 +79,8 @@ def decode(
         case BrokenObject():
             return Decoded(tuple(finding for finding in findings if finding.object in (None, object_name)))
         case TensorObject():
-            return _decode(found, artifact.payload, out, Pool(workers, progress), started)
+            decoded = _decode(found, artifact.payload, out, Pool(workers, progress), started)
+            return replace(decoded, broken=bool(findings.errors))
 
 
 def _decode(

@@ -16,6 +16,7 @@ from ninfer_core.rejected_names import why_not
 from ninfer_core.strict_json import Json, show
 
 _TENSOR = ("kind", "shape", "format", "layout", "offset", "bytes")
+_NAMED = 16  # names listed where many objects share a fault
 _RESOURCE = ("kind", "encoding", "offset", "bytes")
 
 
@@ -311,15 +312,30 @@ def _out_of_place(this: _Placed, placed: list[_Placed], cursor: int, findings: F
     return True
 
 
-def drop_unreadable(objects: list[ArtifactObject], ranges: list[tuple[int, int]]) -> list[ArtifactObject]:
-    """Objects that touch a range of the logical payload whose part is missing or foreign become broken."""
+def drop_unreadable(
+    objects: list[ArtifactObject], ranges: list[tuple[int, int]], findings: Findings
+) -> list[ArtifactObject]:
+    """Objects that touch a range of the logical payload whose file is missing or foreign become broken."""
     if not ranges:
         return objects
-    return [
-        broken(item)
-        if item.offset is not None
-        and item.bytes is not None
-        and any(item.offset < end and item.offset + item.bytes > begin for begin, end in ranges)
-        else item
-        for item in objects
-    ]
+
+    def touches(item: ArtifactObject) -> bool:
+        if item.offset is None or item.bytes is None:
+            return False
+        begin, end = item.offset, item.offset + item.bytes
+        return any(begin < stop and end > start for start, stop in ranges)
+
+    lost = [item for item in objects if not isinstance(item, BrokenObject) and touches(item)]
+    if lost:
+        names = [item.name for item in lost[:_NAMED]]
+        more = f" and {len(lost) - _NAMED:,} more" if len(lost) > _NAMED else ""
+        findings.add(
+            "structure.objects_unreadable",
+            f"{len(lost):,} objects lie in files that are not there: {', '.join(map(show, names))}{more}",
+            where={"objects": names},
+            expected="every byte of every object",
+            found=f"{len(lost)} objects without all their bytes",
+            count=len(lost),
+        )
+    gone = {item.ordinal for item in lost}
+    return [broken(item) if item.ordinal in gone else item for item in objects]

@@ -15,6 +15,7 @@ _FOREIGN = {
     b"GGUF": "a GGUF file",
     b"PK\x03\x04": "a ZIP archive, such as a PyTorch checkpoint",
     b"\x89HDF": "an HDF5 file",
+    b"{": "JSON text, such as a recipe",
 }
 
 

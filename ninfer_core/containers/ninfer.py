@@ -48,7 +48,7 @@ def read_artifact(
         )
         entries = []
     objects = place(read_entries(entries, framing.revision, findings), payload.joined.size, findings)
-    objects = drop_unreadable(objects, payload.missing)
+    objects = drop_unreadable(objects, payload.missing, findings)
     sections = read_sections(root, objects, findings) if framing.revision.number == 3 else {}
     return Artifact(
         framing.revision.number, *identity, tuple(objects), tuple(payload.files), payload.joined, sections

@@ -173,7 +173,7 @@ def _split(
     # The directory lists the files, whose sizes depend on the directory's length: grow until it fits, then pad it.
     start = 0
     while True:
-        sizes = _sizes(start, total, max_file_bytes)
+        sizes = _sizes(start, total, max_file_bytes) if start else [total]
         names = [None, *(f"{entry}.part-{index:04d}" for index in range(1, len(sizes)))]
         text = _compact(
             {
@@ -207,7 +207,8 @@ def _sizes(start: int, total: int, max_file_bytes: int) -> list[int]:
         capacity = (max_file_bytes - header) // PAGE * PAGE
         if max_file_bytes - header < min(left, PAGE):
             raise Usage(
-                f"files of at most {max_file_bytes:,} bytes leave no room beside a header of {header:,} bytes"
+                f"files of at most {max_file_bytes:,} bytes leave no room beside the header; "
+                f"this artifact takes files of at least {start + PAGE:,} bytes"
             )
         sizes.append(left if left <= max_file_bytes - header else capacity)
         left -= sizes[-1]

@@ -4,8 +4,8 @@ An exception means that we could not answer; a finding is an answer, and all of 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from ninfer_core.findings.convert import CONVERT
 from ninfer_core.findings.definition import Definition, Severity
@@ -22,11 +22,16 @@ FINDINGS: Closed[Definition] = Closed(
 )
 
 
+About = Literal["artifact", "recipe", "source"]
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that was found: where, what was expected, what was there, and how often.
 
     `object` is the object's name, `objects[i]` where the entry is too broken to trust a name, None for the file.
+    `about` says whose fault it is: a recipe or a source can break the rules of any file, and then the artifact under
+    verification is not to blame.
     """
 
     code: str
@@ -36,6 +41,12 @@ class Finding:
     found: str
     message: str
     count: int = 1
+    about: About = "artifact"
+
+    @property
+    def check(self) -> str:
+        """The check that this finding belongs to; what is wrong with a recipe or a source is no check of the artifact."""
+        return self.definition.check if self.about == "artifact" else self.about
 
     @property
     def definition(self) -> Definition:
@@ -73,6 +84,12 @@ class Findings:
         """Take over the findings of another collection, in order."""
         self.items.extend(other.items)
 
+    def blame(self, about: About) -> None:
+        """Mark every finding as being about a recipe or a source; codes of the recipe's own stay with the recipe."""
+        self.items = [
+            replace(item, about="recipe" if item.code.startswith("recipe.") else about) for item in self.items
+        ]
+
     @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings that fail a verification."""
@@ -85,4 +102,4 @@ class Findings:
         return len(self.items)
 
 
-__all__ = ["FINDINGS", "Definition", "Finding", "Findings", "Severity"]
+__all__ = ["FINDINGS", "About", "Definition", "Finding", "Findings", "Severity"]

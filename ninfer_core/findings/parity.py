@@ -55,7 +55,7 @@ PARITY: tuple[Definition, ...] = (
         "F1",
         "The artifact holds an object that no rule of the recipe makes.",
         "Another recipe made this artifact.",
-        "Use the recipe that is recorded with the artifact.",
+        "Use the recipe that made the artifact; revision 3 names it by digest in its provenance.",
     ),
     error(
         "parity.object_missing",
@@ -69,13 +69,13 @@ PARITY: tuple[Definition, ...] = (
         "F1",
         "Kind, format or shape of an object differ from what the recipe makes.",
         "Another recipe made this artifact.",
-        "Use the recipe that is recorded with the artifact.",
+        "Use the recipe that made the artifact; revision 3 names it by digest in its provenance.",
     ),
     error(
         "parity.identity_differs",
         None,
         "The identity in the artifact is not the identity of the recipe.",
         "Another recipe made this artifact.",
-        "Use the recipe that is recorded with the artifact.",
+        "Use the recipe that made the artifact; revision 3 names it by digest in its provenance.",
     ),
 )

@@ -172,7 +172,7 @@ _TENSORS = (
     advisory(
         "structure.tensor_name_pathlike",
         None,
-        "Tensor names look like file paths.",
+        "Tensor names look like file paths, or hold control characters.",
         "Chosen by whoever wrote the file; legal, and dangerous for an export that uses names as file names.",
         "Nothing to do here: names are never used as paths.",
         where="tensors: the names",

@@ -131,14 +131,14 @@ STRUCTURE: tuple[Definition, ...] = (
         "A2",
         "The directory is larger than the limit of this reader.",
         "A hostile length, or far more objects than any registered target has.",
-        "Raise the limit if you trust the file.",
+        "If you trust the file, read it through the library with a higher limit.",
     ),
     error(
         "structure.objects_too_many",
         "A2",
         "The directory holds more objects than the limit of this reader.",
         "A hostile directory, or far more objects than any registered target has.",
-        "Raise the limit if you trust the file.",
+        "If you trust the file, read it through the library with a higher limit.",
     ),
     error(
         "structure.member_missing",
@@ -305,6 +305,14 @@ STRUCTURE: tuple[Definition, ...] = (
         "A part does not begin with the magic of a continuation part of revision 3.",
         "Another file under the part's name.",
         _SET,
+    ),
+    error(
+        "structure.objects_unreadable",
+        "A6",
+        "Objects lie wholly or partly in files that are missing or not to be trusted.",
+        "Parts that were not downloaded, or parts of another artifact.",
+        _SET,
+        where="objects: the first names",
     ),
     error(
         "structure.part_index",

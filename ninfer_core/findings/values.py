@@ -93,12 +93,14 @@ VALUES: tuple[Definition, ...] = (
         None,
         "Every value of the tensor is zero.",
         "Nearly always a writer that never wrote; sometimes a bias that was initialised and never trained.",
-        "Compare with the source: `verify --source ... --recipe ...` fails when the source is not zero.",
+        "Compare with the source: `verify --source ... --recipe ...` fails where a stored word is not what the recipe "
+        "makes of it. A source of values too small for the format becomes zeros rightly; its error metrics show that.",
     ),
     advisory(
         "statistics.not_finite",
         None,
-        "A tensor of floating-point words holds infinities or NaNs.",
+        "A tensor of a safetensors file holds infinities or NaNs; in a `.ninfer` artifact, where every direct word is "
+        "legal, the counts stand in the tensor's metrics instead.",
         "Diverged training, or a cast that overflowed.",
         "Look at the tensor before you quantize it: the canonical encoder refuses such a source.",
         where="nan, infinite: how many of each",

@@ -81,6 +81,7 @@ def parse_recipe(
 
 def _finish(root: Members | None, name: str, found: Findings, findings: Findings) -> Recipe | None:
     recipe = _document(root, Faults(name, found)) if root is not None else None
+    found.blame("recipe")
     findings.extend(found)
     return None if found.errors else recipe
 

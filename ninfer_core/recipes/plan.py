@@ -102,6 +102,7 @@ def bind(
     for role, names in unused.items():
         if recipe.sources[role].exact_tensor_names:
             _refuse_unused(role, names, found)
+    found.blame("source")
     findings.extend(found)
     if found.errors:
         return None

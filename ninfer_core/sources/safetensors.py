@@ -188,7 +188,8 @@ def _note_paths(entries: tuple[Entry, ...], file: str, findings: Findings) -> No
     if names:
         findings.add(
             "structure.tensor_name_pathlike",
-            f"{file}: {len(names)} tensor names look like file paths, such as {strict_json.show(names[0])}.",
+            f"{file}: {len(names)} of its tensor names could not be plain file names, such as "
+            f"{strict_json.show(names[0])}.",
             where={"file": file, "tensors": names},
             found=strict_json.show(names[0]),
             count=len(names),

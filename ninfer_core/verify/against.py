@@ -12,10 +12,11 @@ ObjectPlan = TensorPlan | ResourcePlan
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """What parity compares with: a bound plan, or the findings that say why there is none."""
+    """What parity compares with: a bound plan, or the findings or the reason why there is none."""
 
     plan: Plan | None
     findings: Findings = field(default_factory=Findings)
+    reason: str = "the recipe could not be bound to its sources"
 
 
 def pair(artifact: Artifact, plan: Plan, findings: Findings) -> Mapping[str, ObjectPlan]:

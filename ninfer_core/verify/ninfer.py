@@ -54,12 +54,10 @@ def verify_ninfer(
     if "parity" in asked:
         if against is None:
             skipped["parity"] = "no source and recipe were given"
-        elif against.plan is None or artifact is None:
-            skipped["parity"] = (
-                "the recipe could not be bound to its sources"
-                if artifact is not None
-                else "there is no directory to compare"
-            )
+        elif artifact is None:
+            skipped["parity"] = "there is no directory to compare"
+        elif against.plan is None:
+            skipped["parity"] = against.reason
         if against is not None:
             findings.extend(against.findings)
             if against.plan is not None and artifact is not None:
@@ -69,7 +67,8 @@ def verify_ninfer(
         digests = _file_digests([files.open(entry)], pool, findings)
         skipped |= {check: "there is no directory to read" for check in asked.checks if check != "structure"}
         checks, verdict = conclude(asked, (), findings, skipped)
-        return Report("ninfer", None, None, None, None, digests, (), checks, tuple(findings), verdict)
+        whole = len(digests) == 1
+        return Report("ninfer", None, None, None, None, digests, whole, (), checks, tuple(findings), verdict)
     levels = {}
     if against is not None and against.plan is not None:
         levels = {name: evidence(against.plan, item) for name, item in plans.items()}
@@ -125,7 +124,8 @@ class _Engine:
             artifact.model_id,
             artifact.weights_id,
             artifact.name,
-            digests if len(digests) == len(artifact.files) else (),
+            digests,
+            len(digests) == len(artifact.files),
             tuple(self.results),
             checks,
             tuple(self.findings),
@@ -295,7 +295,8 @@ class _Engine:
                 )
 
     def _mark_failed(self) -> None:
-        named = {finding.object for finding in self.findings.errors}
+        # A finding about a source names a source tensor, which may have the name of an object by chance.
+        named = {finding.object for finding in self.findings.errors if finding.about != "source"}
         for result in self.results:
             result.failed = result.name in named
 

@@ -8,6 +8,7 @@ from ninfer_core import __version__
 from ninfer_core.encoders import PROFILES
 from ninfer_core.findings import Finding, Findings
 from ninfer_core.identity import FileDigest, artifact_digest, content_root
+from ninfer_core.layouts import RESOURCE_ENCODING
 from ninfer_core.verify.checks import CHECKS, Asked, CheckName, Outcome, Verdict
 
 SCHEMA = "ninfer-gate/report/1"
@@ -68,7 +69,8 @@ class Report:
     model_id: str | None
     weights_id: str | None
     name: str | None
-    files: tuple[FileDigest, ...]
+    files: tuple[FileDigest, ...]  # those that could be read to their end
+    complete: bool  # whether that is every file of the artifact
     objects: tuple[ObjectResult, ...]
     checks: tuple[CheckResult, ...]
     findings: tuple[Finding, ...]
@@ -77,8 +79,8 @@ class Report:
 
     @property
     def digest(self) -> str | None:
-        """The artifact's digest; None when a file could not be read to its end."""
-        return artifact_digest(self.kind, self.files) if self.files else None
+        """The artifact's digest; None when a file is missing or could not be read to its end."""
+        return artifact_digest(self.kind, self.files) if self.complete else None
 
     @property
     def content_root(self) -> str | None:
@@ -151,7 +153,8 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         "code": finding.code,
         "rule": finding.definition.rule,
         "severity": finding.severity,
-        "check": finding.definition.check,
+        "check": finding.check,
+        "about": finding.about,
         "object": finding.object,
         "where": dict(finding.where),
         "expected": finding.expected,
@@ -165,7 +168,8 @@ def conclude(
     asked: Asked, objects: Sequence[ObjectResult], findings: Findings, skipped: Mapping[CheckName, str]
 ) -> tuple[tuple[CheckResult, ...], Verdict]:
     """Outcome of every check and the verdict; `skipped` says why a whole check could not run."""
-    failing = {finding.definition.check for finding in findings.errors}
+    # Faults of recipe and source leave nothing to compare with: they fail `parity`, and no other check.
+    failing = {finding.check if finding.about == "artifact" else "parity" for finding in findings.errors}
     results = tuple(_check(name, asked, objects, failing, skipped) for name in CHECKS)
     if findings.errors:
         return results, "failed"
@@ -207,6 +211,7 @@ def _object_json(item: ObjectResult) -> dict[str, Any]:
         "kind": item.kind,
         "format": item.format,
         "layout": item.layout,
+        "encoding": RESOURCE_ENCODING if item.kind == "resource" else None,
         "shape": None if item.shape is None else list(item.shape),
         "offset": item.offset,
         "bytes": item.bytes,

@@ -17,6 +17,10 @@ def main() -> int:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     # Nothing here multiplies matrices: numpy need not start a thread for each processor.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # A daemon may start us without these streams; what nobody can read goes nowhere.
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115  open until the process ends
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         _never_refuse_a_character(stream)
     try:

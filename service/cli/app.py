@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -173,7 +172,7 @@ def decode_command(
     """
     from service.cli.decode import decode
 
-    return decode(path, name, Path(out), threads)
+    return decode(path, name, out, threads)
 
 
 @app.command("formats")

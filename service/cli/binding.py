@@ -1,7 +1,7 @@
 """From options to a bound plan: roles, inputs and the recipe, with every fault of theirs as a finding."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ class Bound:
 
     plan: Plan | None
     findings: Findings
+    reason: str = "the recipe could not be bound to its sources"
 
 
 def roles(values: Sequence[str]) -> dict[str, Path]:
@@ -72,7 +73,9 @@ def bound(
     files = {role: stack.enter_context(_folder(path)) for role, path in folders.items()}
     recipe = load_recipe(document, findings)
     if recipe is None:
-        return Bound(None, findings)
+        return Bound(None, findings, "the recipe is at fault")
+    _require_names("role", "--source or --checkpoint", recipe.sources, folders)
+    _require_names("input", "--input", recipe.inputs, inputs)
     _require_named_files(recipe, folders)
     try:
         return Bound(bind(recipe, files, opened_inputs, findings), findings)
@@ -86,6 +89,19 @@ def _folder(path: Path) -> DiskFiles:
         return DiskFiles(path)
     DiskFile(path).close()  # says why when it may not be read
     return DiskFiles(path.parent)
+
+
+def _require_names(what: str, option: str, named: Iterable[str], given: Iterable[str]) -> None:
+    # A slip on the command line is no answer about the artifact.
+    named, given = list(named), list(given)
+    unknown = [name for name in given if name not in named]
+    missing = [name for name in named if name not in given]
+    if unknown:
+        raise Usage(
+            f"the recipe has no {what} {unknown[0]!r}; it reads {', '.join(map(repr, named)) or 'none'}"
+        )
+    if missing:
+        raise Usage(f"the recipe reads the {what} {missing[0]!r}; give it with {option} {missing[0]}=PATH")
 
 
 def _require_named_files(recipe: Recipe, folders: Mapping[str, Path]) -> None:

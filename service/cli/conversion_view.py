@@ -11,6 +11,8 @@ from service.cli.findings_view import count_line, show_findings
 from service.cli.screen import aligned, console, hanging, styled
 from service.cli.text import digest, number, plural, seconds, size
 
+_UNUSED = 8
+
 
 def show_conversion(conversion: Conversion, recipe: Recipe, out: str, elapsed: float) -> None:
     """Print the outcome to standard output."""
@@ -34,10 +36,12 @@ def show_conversion(conversion: Conversion, recipe: Recipe, out: str, elapsed: f
     screen.print()
     for line in _by_encoder(conversion):
         screen.print(f"  {line}", no_wrap=True, overflow="ellipsis")
-    unused = [f"{len(names):,} of {role}" for role, names in conversion.unused_sources.items() if names]
-    if unused:
-        screen.print()
-        screen.print(styled(f"  source tensors that no rule reads: {', '.join(unused)}"))
+    for role, names in conversion.unused_sources.items():
+        if names:
+            listed = ", ".join(names[:_UNUSED]) + (", …" if len(names) > _UNUSED else "")
+            screen.print()
+            lead = f"  no rule reads {plural(len(names), 'tensor')} of {role}: "
+            screen.print(hanging(lead, listed, screen.width))
     show_findings(screen, conversion.findings)
     screen.print()
     found = count_line(conversion.findings)
@@ -59,9 +63,9 @@ def _by_encoder(conversion: Conversion) -> list[str]:
     """One line for each encoder and format: objects, bytes, and what the encoder had to bend."""
     objects: Counter[tuple[str, str]] = Counter()
     stored: Counter[tuple[str, str]] = Counter()
-    bent: Counter[tuple[str, str]] = Counter()
+    rescued: Counter[tuple[str, str]] = Counter()
+    clamped: Counter[tuple[str, str]] = Counter()
     for item in conversion.objects:
-        tensor = isinstance(item.plan, TensorPlan)
         key = (
             (item.plan.encode, item.plan.fmt.name)
             if isinstance(item.plan, TensorPlan)
@@ -69,10 +73,12 @@ def _by_encoder(conversion: Conversion) -> list[str]:
         )
         objects[key] += 1
         stored[key] += item.bytes
-        bent[key] += item.rescued + item.clamped if tensor else 0
+        rescued[key] += item.rescued
+        clamped[key] += item.clamped
     rows = []
     for key, count in objects.items():
         encoder, fmt = key
-        note = f"{bent[key]:,} scales rescued or codes clamped" if bent[key] else ""
-        rows.append((encoder, fmt, plural(count, "object"), size(stored[key]), note))
+        notes = [f"{plural(rescued[key], 'scale')} raised to the smallest one"] if rescued[key] else []
+        notes += [f"{plural(clamped[key], 'code')} clamped"] if clamped[key] else []
+        rows.append((encoder, fmt, plural(count, "object"), size(stored[key]), ", ".join(notes)))
     return aligned(rows, (False, False, True, True, False))

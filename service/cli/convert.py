@@ -14,7 +14,7 @@ from ninfer_core.recipes import Plan
 from ninfer_core.verify.report import finding_json, versions
 from service.cli.binding import bound, named_files, roles
 from service.cli.failures import Task, guarded
-from service.cli.output import CONVERSION_SCHEMA, JsonTarget, json_target, no_document
+from service.cli.output import CONVERSION_SCHEMA, JsonTarget, json_target, new_file, no_document
 from service.cli.progress import watching
 
 _NOTHING_KEPT = "Nothing is kept: no file was published, and no partial one is left."
@@ -56,7 +56,7 @@ def _convert(
     request: Request, folders: dict[str, Path], inputs: dict[str, Path], target: JsonTarget | None
 ) -> int:
     begin = time.monotonic()
-    out = Path(request.out)
+    out = new_file(request.out)
     require_free([out])  # before any source is read
     with ExitStack() as stack:
         result = bound(stack, Path(request.recipe), folders, inputs)

@@ -6,17 +6,18 @@ from pathlib import Path
 from ninfer_core.opening import open_path
 from service.cli.failures import Task, guarded
 from service.cli.findings_view import count_line, show_findings
+from service.cli.output import new_file
 from service.cli.progress import watching
-from service.cli.screen import console, styled
+from service.cli.screen import console, error_console, styled
 from service.cli.text import seconds, shape, size
 
 _NOTHING_KEPT = "Nothing is kept: no file was published, and no partial one is left."
 
 
-def decode(path: str, name: str, out: Path, threads: int | None) -> int:
+def decode(path: str, name: str, out: str, threads: int | None) -> int:
     """The exit code of one decoding, after its outcome is shown."""
     task = Task("decode", f"decoding {name!r} of {path}", _NOTHING_KEPT)
-    return guarded(task, lambda: _decode(path, name, out, threads))
+    return guarded(task, lambda: _decode(path, name, new_file(out), threads))
 
 
 def _decode(path: str, name: str, out: Path, threads: int | None) -> int:
@@ -34,6 +35,10 @@ def _decode(path: str, name: str, out: Path, threads: int | None) -> int:
         screen.print(styled("  ", ("REFUSED", "bold red"), f"; {count_line(decoded.findings)}."))
         return 1
     what = f"{decoded.dtype} {shape(decoded.shape)}   {size(out.stat().st_size)}"
+    if decoded.broken:
+        error_console().print(
+            "Note: this tensor is sound, but the structure of the artifact is not; verify says what is wrong."
+        )
     screen.print(
         styled("  ", ("WRITTEN", "bold green"), f"   {out}   {what}   in {seconds(time.monotonic() - begin)}")
     )

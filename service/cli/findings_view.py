@@ -14,7 +14,8 @@ from service.cli.text import clean, number, plural
 SHOWN = 20
 _STYLES = {"error": "bold red", "advisory": "yellow"}
 _PLACE = ("row", "group", "lane", "column", "index", "byte", "offset", "member", "path", "rule", "role", "tensor", "file")  # fmt: skip
-_LONGEST = 160
+_LONGEST = 240
+_LONGEST_PIPED = 2000  # a hostile name must not fill a log either
 
 
 def show_findings(
@@ -27,20 +28,20 @@ def show_findings(
     if not findings:
         return
     ordered = sorted(findings, key=lambda finding: finding.severity != "error")
-    groups: dict[tuple[str, str | None], list[Finding]] = {}
+    groups: dict[tuple[str, str, str | None], list[Finding]] = {}
     for finding in ordered:
-        groups.setdefault((finding.severity, finding.object), []).append(finding)
+        groups.setdefault((finding.severity, finding.about, finding.object), []).append(finding)
     explained: set[str] = set()
     shown = 0
-    for (_, name), group in groups.items():
+    for (_, about, name), group in groups.items():
         if shown >= SHOWN:
             break
         group = group[: SHOWN - shown]
         shown += len(group)
         console.print()
-        console.print(_heading(name, describe, console.width))
+        console.print(_heading(about, name, describe, console.width))
         for finding in group:
-            for line in _lines(finding, console.width):
+            for line in _lines(finding, console.width, console.is_terminal):
                 console.print(line)
         for code in dict.fromkeys(finding.code for finding in group):
             if code not in explained:
@@ -48,7 +49,7 @@ def show_findings(
                 console.print(Text(f"    Next: ninfer-gate explain {code}", "dim"))
     if shown < len(findings):
         console.print()
-        console.print(f"  … and {plural(len(findings) - shown, 'finding')} more; {more}")
+        console.print(f"  … and {plural(len(findings) - shown, 'more finding')}; {more}")
 
 
 def count_line(findings: Iterable[Finding]) -> str:
@@ -61,14 +62,18 @@ def count_line(findings: Iterable[Finding]) -> str:
     return ", ".join(parts)
 
 
-def _heading(name: str | None, describe: Callable[[str], str], width: int) -> Text:
+def _heading(about: str, name: str | None, describe: Callable[[str], str], width: int) -> Text:
+    if about != "artifact":
+        # A name here is a source tensor's, or an object that the recipe makes; the artifact is not to blame.
+        return styled("  ", (f"the {about}", "bold"), f"   {name}" if name is not None else "")
     if name is None:
         return styled("  ", ("the file", "bold"))
     about = f"   {describe(name)}".rstrip()
     return hanging("  ", name, width - cell_len(about), "bold").append(about)
 
 
-def _lines(finding: Finding, width: int) -> Iterable[Text]:
+def _lines(finding: Finding, width: int, bounded: bool) -> Iterable[Text]:
+    longest = _LONGEST if bounded else _LONGEST_PIPED
     times = (
         ""
         if finding.count <= 1 or number(finding.count) in finding.message
@@ -76,9 +81,9 @@ def _lines(finding: Finding, width: int) -> Iterable[Text]:
     )
     severity = "" if finding.severity == "error" else f"   {finding.severity}"
     yield styled("    ", (finding.code, _STYLES[finding.severity]), severity + times)
-    yield hanging("      ", _bounded(finding.message), width)
+    yield hanging("      ", _bounded(finding.message, longest), width)
     missing = [
-        f"{label} {_bounded(value)}"
+        f"{label} {_bounded(value, longest)}"
         for label, value in (("expected", finding.expected), ("found", finding.found))
         if value and value not in finding.message
     ]
@@ -92,10 +97,10 @@ def _lines(finding: Finding, width: int) -> Iterable[Text]:
 
 def _value(value: object) -> str:
     if isinstance(value, str):
-        return _bounded(value)
-    return number(value) if isinstance(value, int) else _bounded(json.dumps(value, default=str))
+        return _bounded(value, _LONGEST)
+    return number(value) if isinstance(value, int) else _bounded(json.dumps(value, default=str), _LONGEST)
 
 
-def _bounded(text: str) -> str:
+def _bounded(text: str, longest: int) -> str:
     text = clean(text)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -64,6 +64,15 @@ def json_target(option: str | None, inputs: Iterable[Path] = ()) -> JsonTarget |
     return JsonTarget(path)
 
 
+def new_file(option: str) -> Path:
+    """The file that `--out` names. Raises: Usage for what names no file."""
+    if option == "-":
+        raise Usage("--out names a file; standard output is not supported (./- is a file of that name)")
+    if option.endswith(os.sep) or Path(option).is_dir():
+        raise Usage(f"--out {option} is a folder; name the file in it")
+    return Path(option)
+
+
 def no_report(verdict: str, code: str, message: str) -> dict[str, Any]:
     """The report when nothing could be checked: its members, empty, and why."""
     from ninfer_core.verify.report import SCHEMA, coverage, versions

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ninfer_core.formats import DIRECT
 from ninfer_core.verify.checks import Outcome, Verdict
 from ninfer_core.verify.report import CheckResult, ObjectResult, Report
 from service.cli.findings_view import count_line, show_findings
@@ -13,6 +14,14 @@ from service.cli.screen import aligned, console, hanging, styled
 from service.cli.text import UNKNOWN, clean, digest, number, plural, seconds, shape, shorten, size
 
 WORST = 10
+_WIDE = 100
+_FIGURES = (
+    ("max abs", "max_abs_error", ".3e"),
+    ("RMSE", "rmse", ".3e"),
+    ("SQNR dB", "sqnr_db", ".2f"),
+    ("cosine", "cosine", ".6f"),
+)
+DIRECT_NAMES = frozenset(fmt.name for fmt in DIRECT)
 _LABEL = len("  statistics   ")
 _VERDICTS: dict[Verdict, str] = {
     "passed": "bold green",
@@ -63,12 +72,12 @@ def _checks(out: Console, report: Report) -> None:
     for check in report.checks:
         ran = check.outcome != "not_asked"
         counts = (_counted(check, report), size(check.bytes)) if ran else ("", "")
-        rows.append((check.name, _OUTCOMES[check.outcome][0], *counts, clean(check.reason or "")))
+        rows.append((check.name, _word(check)[0], *counts, clean(check.reason or "")))
     lines = aligned([row[:-1] for row in rows], (False, False, True, True))
     width = max(map(len, lines))
     for check, line, (*_, reason) in zip(report.checks, lines, rows, strict=True):
         text = Text(f"  {line}")
-        word, style = _OUTCOMES[check.outcome]
+        word, style = _word(check)
         text.stylize(style, _LABEL, _LABEL + len(word))
         if reason and width + len(reason) + 5 <= out.width:
             out.print(text.append(" " * (width - len(line) + 3) + reason))
@@ -76,6 +85,12 @@ def _checks(out: Console, report: Report) -> None:
         out.print(text)
         if reason:
             out.print(hanging(" " * _LABEL, reason, out.width))
+
+
+def _word(check: CheckResult) -> tuple[str, str]:
+    if check.outcome == "not_checked" and check.coverage == "partial":
+        return "partly", _OUTCOMES["not_checked"][1]
+    return _OUTCOMES[check.outcome]
 
 
 def _counted(check: CheckResult, report: Report) -> str:
@@ -93,9 +108,7 @@ def _parity(out: Console, report: Report) -> None:
         (item for item in compared if item.metrics["error"]["sqnr_db"] is not None),
         key=lambda item: (item.metrics["error"]["sqnr_db"], item.ordinal),
     )
-    exact = sum(
-        1 for item in compared if item.metrics["error"]["undefined"].get("sqnr_db") == "there is no error"
-    )
+    exact = sum(1 for item in compared if _is_exact(item))
     rest = len(compared) - len(lossy) - exact
     out.print()
     parts = [f"{plural(len(compared), 'tensor')} compared with the source", f"{exact:,} without any error"]
@@ -107,23 +120,27 @@ def _parity(out: Console, report: Report) -> None:
         return
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
     # Where the window is narrow only the name gives way, in its middle: numbers stay whole.
-    fixed = 76
+    figures = _FIGURES if not out.is_terminal or out.width >= _WIDE else _FIGURES[2:]
+    fixed = 76 if figures is _FIGURES else 46
     room = max(16, out.width - fixed) if out.is_terminal else out.width
     table.add_column("  object", no_wrap=True, max_width=room)
     table.add_column("format", no_wrap=True)
-    for title in ("max abs", "RMSE", "SQNR dB", "cosine"):
+    for title, _, _ in figures:
         table.add_column(title, no_wrap=True, justify="right")
     for item in lossy[:WORST]:
         error = item.metrics["error"]
         table.add_row(
             "  " + shorten(clean(item.name), room - 2),
             clean(item.format or UNKNOWN),
-            _figure(error["max_abs_error"], ".3e"),
-            _figure(error["rmse"], ".3e"),
-            _figure(error["sqnr_db"], ".2f"),
-            _figure(error["cosine"], ".6f"),
+            *(_figure(error[member], spec) for _, member, spec in figures),
         )
     out.print(table)
+
+
+def _is_exact(item: ObjectResult) -> bool:
+    # Integers have no error ratio, and a NaN that was moved as it is has none either: equal words are exact.
+    reason = item.metrics["error"]["undefined"].get("sqnr_db")
+    return reason == "there is no error" or (item.evidence is not None and item.format in DIRECT_NAMES)
 
 
 def _figure(value: float | None, spec: str) -> str:
@@ -146,12 +163,13 @@ def _describer(report: Report) -> Callable[[str], str]:
 
 def _rests_on(report: Report) -> str:
     parts = [found] if (found := count_line(report.findings)) else []
-    unchecked = [check.name for check in report.checks if check.outcome == "not_checked"]
-    partial = [
-        check.name for check in report.checks if check.outcome == "failed" and check.coverage != "full"
+    open_checks = [
+        check.name
+        for check in report.checks
+        if check.outcome == "not_checked" or (check.outcome == "failed" and check.coverage != "full")
     ]
-    if unchecked or partial:
-        parts.append(f"not wholly checked: {', '.join((*unchecked, *partial))}")
+    if open_checks:
+        parts.append(f"not wholly checked: {', '.join(open_checks)}")
     else:
         left_out = [check.name for check in report.checks if check.outcome == "not_asked"]
         open_objects = sum(1 for item in report.objects if not item.fully_covered)

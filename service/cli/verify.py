@@ -1,5 +1,6 @@
 """`ninfer-gate verify`: open, bind what parity needs, verify, show."""
 
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -57,12 +58,19 @@ def _verify(
         recipe_path = _recipe_path(request)
         with_parity = bool(folders or inputs or recipe_path)
         checks = _asked(request.checks, default_checks(opened.kind, with_parity))
+        if with_parity and "parity" not in checks:
+            note = "Note: --checks leaves parity out, so nothing is compared with the source."
+            print(note, file=sys.stderr)
         against = None
         recipe: dict[str, Any] | None = None
         # Half of what parity needs: it stays asked and unchecked, so the verdict can't be a pass.
-        if "parity" in checks and recipe_path and folders and opened.kind == "ninfer":
+        if "parity" in checks and not recipe_path:
+            against = Against(None, reason="no recipe was given; add --recipe")
+        elif "parity" in checks and not folders:
+            against = Against(None, reason="no source was given; add --source")
+        elif "parity" in checks and opened.kind == "ninfer":
             result = bound(stack, recipe_path[0], folders, inputs)
-            against = Against(result.plan, result.findings)
+            against = Against(result.plan, result.findings, result.reason)
             if result.plan is not None:
                 recipe = {
                     "recipe_id": result.plan.recipe.recipe_id,

@@ -103,7 +103,8 @@ def test_parity_alone_without_a_source_is_incomplete(made: Path, capsys: pytest.
 
 
 def test_only_the_checks_that_were_asked(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = verify(capsys, made / "good.ninfer", *parity(made), "--checks", "values", "--json", "-")
+    code, out, err = verify(capsys, made / "good.ninfer", *parity(made), "--checks", "values", "--json", "-")
+    assert "leaves parity out" in err
     outcomes = {check["name"]: check["outcome"] for check in strict(out)["checks"]}
     assert code == 0
     assert outcomes == {name: "passed" if name in ("structure", "values") else "not_asked" for name in CHECKS}
@@ -114,7 +115,7 @@ def test_faults_of_recipe_and_source_fail(
 ) -> None:
     text = (made / "checkpoint" / "recipe.json").read_text()
     for name, content, check in (
-        ("syntax", "{", "structure"),
+        ("syntax", "{", "recipe"),
         ("schema", text.replace("ninfer-recipe/1", "ninfer-recipe/9"), "recipe"),
         ("dtype", text.replace('"F32"', '"F16"', 1), "source"),
         ("identity", text.replace("test-model", "other-model"), "parity"),
@@ -127,6 +128,9 @@ def test_faults_of_recipe_and_source_fail(
         report = strict(out)
         assert (code, report["verdict"]) == (1, "failed"), name
         assert check in {finding["check"] for finding in report["findings"]}, name
+        outcomes = {check["name"]: check["outcome"] for check in report["checks"]}
+        assert outcomes == {"parity": "failed", **dict.fromkeys(CHECKS[:-1], "passed")}, name
+        assert all(item["outcome"] != "failed" for item in report["objects"]), name
 
 
 def test_the_file_of_a_source_stands_for_its_folder(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,13 +142,16 @@ def test_the_file_of_a_source_stands_for_its_folder(made: Path, capsys: pytest.C
     assert "model.safetensors" in err
 
 
-def test_a_role_that_the_recipe_lacks_fails(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_role_that_the_recipe_lacks_is_a_slip_of_the_command_line(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     recipe = made / "checkpoint" / "recipe.json"
     arguments = ["--source", f"draft={made / 'checkpoint'}", "--recipe", recipe, "--json", "-"]
-    code, out, _ = verify(capsys, made / "good.ninfer", *arguments)
-    codes = {finding["code"] for finding in strict(out)["findings"]}
-    assert code == 1
-    assert {"recipe.role_unknown", "recipe.role_missing"} <= codes
+    code, out, err = verify(capsys, made / "good.ninfer", *arguments)
+    assert code == 2
+    assert strict(out)["error"]["code"] == "usage"
+    assert "no role 'draft'" in err
+    assert "'base'" in err
 
 
 @pytest.mark.parametrize(
