@@ -6,6 +6,7 @@ Decoding is defined for legal words only, so every block is checked first.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -73,7 +74,10 @@ def decode(
     found = next((item for item in artifact.objects if item.name == object_name), None)
     match found:
         case None:
-            raise Usage(f"the artifact holds no object {object_name!r}; `inspect` lists what it holds")
+            names = [item.name for item in artifact.objects if item.name is not None]
+            near = get_close_matches(object_name, names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "`inspect` lists what it holds"
+            raise Usage(f"the artifact holds no object {object_name!r}; {hint}")
         case ResourceObject():
             raise Usage(f"{object_name!r} is a resource, and only tensors have values")
         case BrokenObject():

@@ -54,7 +54,9 @@ def _folder(path: Path) -> Opened:
     if len(entries) == 1 and not checkpoint:
         return Opened("ninfer", files, entries[0])
     if len(entries) > 1 or (entries and checkpoint):
-        raise Usage(f"{path} holds more than one artifact; name the file")
+        found = [*entries, *(name for name in files.names if name.endswith((SUFFIX, INDEX_SUFFIX)))]
+        listed = ", ".join(found[:8]) + (", …" if len(found) > 8 else "")
+        raise Usage(f"{path} holds more than one artifact; name the file: {listed}")
     if not checkpoint:
         raise Usage(f"{path} holds no {ENTRY_SUFFIX} entry and no {SUFFIX} checkpoint")
     try:

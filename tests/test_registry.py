@@ -74,7 +74,7 @@ def test_an_excluded_name_is_refused_and_explained(name: str) -> None:
     assert refusal.value.known == tuple(NINE)
     assert name not in FORMATS
     assert why_not(name)
-    lines = describe(name)
+    lines = describe(name, 80)
     assert lines is not None
     assert any("not a registered numeric format" in line for line in lines)
 
@@ -97,7 +97,7 @@ def test_the_examples_of_a_family_are_its_own(family: object) -> None:
 
 def test_an_unknown_name_is_not_guessed_at() -> None:
     assert why_not("something_else") is None
-    assert describe("something_else") is None
+    assert describe("something_else", 80) is None
 
 
 @pytest.mark.parametrize("registry", [FORMATS, LAYOUTS, PROFILES, FINDINGS], ids=lambda one: one.what)
@@ -139,4 +139,4 @@ def test_every_code_begins_with_its_check_and_explains_itself() -> None:
             "recipe",
             "convert",
         )
-        assert describe(definition.name)
+        assert describe(definition.name, 80)

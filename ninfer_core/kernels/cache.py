@@ -41,6 +41,16 @@ def cache_directory() -> Path | None:
     return directory
 
 
+def compiling_ahead() -> str | None:
+    """What a person should know before the first kernel runs here; None when compiled kernels are at hand."""
+    directory = cache_directory()
+    if directory is None:
+        return "No cache folder can be written, so kernels are compiled again on every run (some seconds)."
+    if any(directory.rglob("*.nbi")):  # in a folder for each module
+        return None
+    return "Compiling kernels for this machine: some seconds, once."
+
+
 def _compile(function: Function, *, inlined: bool) -> Function:
     # No fast-math and no contraction; division by zero follows IEEE 754 instead of raising.
     def compiled(cached: bool) -> Function:

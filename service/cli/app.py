@@ -22,9 +22,18 @@ app = typer.Typer(
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        version_command()
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
 ) -> None:
     """Options that stand before the command."""
     DEBUG.set(debug)
@@ -57,6 +66,7 @@ def verify_command(
         list[str] | None,
         typer.Option(
             "--source",
+            "--checkpoint",
             metavar="[ROLE=]DIR",
             help="The checkpoint of a role of the recipe (base unless named); repeat for each role.",
             show_default=False,
@@ -101,6 +111,7 @@ def convert_command(
         list[str],
         typer.Option(
             "--checkpoint",
+            "--source",
             metavar="[ROLE=]DIR",
             help="The checkpoint of a role of the recipe (base unless named); repeat for each role.",
             show_default=False,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ninfer_core.encoders import PROFILES, EncoderProfile
 from ninfer_core.errors import UnknownName
 from ninfer_core.findings import FINDINGS, Definition
-from ninfer_core.formats import FORMATS, NumericFormat
+from ninfer_core.formats import FORMATS, DirectFormat, NumericFormat
 from ninfer_core.layouts import LAYOUTS, Layout, canonical_layout
 from ninfer_core.rejected_names import why_not
 from ninfer_core.verify.checks import CHECKS, MEANINGS
@@ -18,7 +18,12 @@ COMMON_PLACES = (
     "row, group, lane, column: logical coordinates. byte: inside the object. offset: in the logical file. "
     "member, path, index, file, tensor, role, rule: where their names say."
 )
-_WIDTH = 96
+_WIDEST = 100
+_SUBJECTS = {
+    "recipe": "what is wrong with a recipe",
+    "source": "a source that is not what the recipe says",
+    "convert": "why a source cannot become the object that a recipe asks for",
+}
 
 
 def explain(name: str) -> int:
@@ -26,9 +31,10 @@ def explain(name: str) -> int:
     from service.cli.screen import console, error_console
     from service.cli.text import clean
 
-    described = describe(name)
+    screen = console()
+    described = describe(name, min(screen.width, _WIDEST) - 2)
     if described is not None:
-        console().print("\n".join(described))
+        screen.print("\n".join(described))
         return 0
     screen = error_console()
     screen.print(f"Error: {clean(name)!r} is neither a finding code nor a registered name.")
@@ -39,20 +45,21 @@ def explain(name: str) -> int:
     return EXIT_ERROR
 
 
-def describe(name: str) -> list[str] | None:
-    """The lines about a finding code, a check, a registered name or an excluded one; None for anything else."""
+def describe(name: str, width: int) -> list[str] | None:
+    """Lines of at most `width` about a finding code, a check, a registered or an excluded name; None for all else."""
     if name in FINDINGS:
-        return _finding(FINDINGS[name])
+        return [name, "", *_labelled(facts(FINDINGS[name]), width)]
     if name in FORMATS:
-        return _format(FORMATS[name])
+        return [name, "", *_labelled(_format(FORMATS[name]), width)]
     if name in LAYOUTS:
-        return _layout(LAYOUTS[name])
+        return [name, "", *_labelled(_layout(LAYOUTS[name]), width)]
     if name in PROFILES:
-        return _profile(PROFILES[name])
-    for check in CHECKS:
-        if check == name:
-            return _check(check, MEANINGS[check])
-    return _family(name)
+        return [name, "", *_labelled(_profile(PROFILES[name]), width)]
+    meanings = _SUBJECTS | {str(check): meaning for check, meaning in MEANINGS.items()}
+    if name in meanings:
+        return _check(name, meanings[name], width)
+    family = _family(name)
+    return None if family is None else [name, "", *_labelled(family, width)]
 
 
 def near_names(name: str) -> list[str]:
@@ -79,24 +86,21 @@ def facts(definition: Definition) -> list[tuple[str, str]]:
     return lines
 
 
-def _finding(definition: Definition) -> list[str]:
-    return [definition.name, "", *_labelled(facts(definition))]
-
-
-def _check(name: str, meaning: str) -> list[str]:
+def _check(name: str, meaning: str, width: int) -> list[str]:
     codes = [definition for definition in FINDINGS if definition.check == name]
-    lines = [name, "", *_labelled([("Kind", "check"), ("Meaning", f"{meaning}.")]), ""]
+    kind = "group of findings" if name in _SUBJECTS else "check"
+    lines = [name, "", *_labelled([("Kind", kind), ("Meaning", f"{meaning}.")], width), ""]
     for definition in codes:
         lines += textwrap.wrap(
             f"{definition.name}: {definition.meaning}",
-            _WIDTH,
+            width,
             initial_indent="  ",
             subsequent_indent="      ",
         )
     return lines
 
 
-def _format(fmt: NumericFormat) -> list[str]:
+def _format(fmt: NumericFormat) -> list[tuple[str, str]]:
     layout = canonical_layout(fmt)
     codes, scales = words(fmt)
     encoders = [profile.name for profile in PROFILES if fmt in profile.formats]
@@ -109,29 +113,34 @@ def _format(fmt: NumericFormat) -> list[str]:
         ("Layout", layout.name),
         ("Shapes", legal_shapes(layout)),
     ]
-    if encoders:
-        labelled.append(("Encoders", ", ".join(encoders)))
-    return [fmt.name, "", *_labelled(labelled)]
+    labelled.append(("Encoders", ", ".join(encoders) or _writers(fmt)))
+    return labelled
 
 
-def _layout(layout: Layout) -> list[str]:
+def _writers(fmt: NumericFormat) -> str:
+    return (
+        "none: words are copied"
+        if isinstance(fmt, DirectFormat)
+        else "none: read, verified and decoded, not written"
+    )
+
+
+def _layout(layout: Layout) -> list[tuple[str, str]]:
     formats = ", ".join(fmt.name for fmt in layout.formats)
-    labelled = [("Kind", "tensor layout"), ("Formats", formats), ("Shapes", legal_shapes(layout))]
-    return [layout.name, "", *_labelled(labelled)]
+    return [("Kind", "tensor layout"), ("Formats", formats), ("Shapes", legal_shapes(layout))]
 
 
-def _profile(profile: EncoderProfile) -> list[str]:
+def _profile(profile: EncoderProfile) -> list[tuple[str, str]]:
     formats = ", ".join(fmt.name for fmt in profile.formats)
-    labelled = [
+    return [
         ("Kind", "encoder profile"),
         ("Version", str(profile.version)),
         ("Formats", formats),
         ("Specification", profile.specification),
     ]
-    return [profile.name, "", *_labelled(labelled)]
 
 
-def _family(name: str) -> list[str] | None:
+def _family(name: str) -> list[tuple[str, str]] | None:
     reason = why_not(name)
     if reason is None:
         return None
@@ -139,18 +148,17 @@ def _family(name: str) -> list[str] | None:
         FORMATS[name]
     except UnknownName as unknown:
         registered = ", ".join(unknown.known)
-        labelled = [
+        return [
             ("Kind", "not a registered numeric format"),
             ("Why", f"{reason}."),
             ("Registered", registered),
         ]
-        return [name, "", *_labelled(labelled)]
     return None
 
 
-def _labelled(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
-    width = max(len(label) for label, _ in pairs)
+def _labelled(pairs: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
+    column = max(len(label) for label, _ in pairs)
     for label, text in pairs:
-        first, *rest = textwrap.wrap(text, _WIDTH - width - 4, break_on_hyphens=False) or [""]
-        yield f"  {label:<{width}}  {first}"
-        yield from (" " * (width + 4) + line for line in rest)
+        first, *rest = textwrap.wrap(text, max(20, width - column - 4), break_on_hyphens=False) or [""]
+        yield f"  {label:<{column}}  {first}"
+        yield from (" " * (column + 4) + line for line in rest)

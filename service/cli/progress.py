@@ -24,9 +24,19 @@ class Watch:
     progress: Progress
 
 
+def announce_compilation() -> None:
+    """Say on standard error that the first run of a machine takes longer, before it seems to hang."""
+    from ninfer_core.kernels.cache import compiling_ahead
+
+    notice = compiling_ahead()
+    if notice is not None:
+        print(notice, file=sys.stderr, flush=True)
+
+
 @contextmanager
 def watching(what: str) -> Iterator[Watch]:
     """A bar with bytes, rate and time left, called `what`; it is gone when the work is done."""
+    announce_compilation()
     if not sys.stderr.isatty():
         yield Watch(lambda _: None, lambda _: None)
         return

@@ -80,3 +80,13 @@ def test_no_fused_multiply_add_is_emitted():
     )
     # An unwritable cache makes the process compile, so that there is text to look at.
     assert run(code, XDG_CACHE_HOME="/dev/null") == "True False"
+
+
+def test_a_person_is_told_of_the_compiling_ahead(tmp_path):
+    ask = "from ninfer_core.kernels.cache import compiling_ahead; print(compiling_ahead())"
+    assert "once" in run(ask, XDG_CACHE_HOME=str(tmp_path))
+    run(PROBE, XDG_CACHE_HOME=str(tmp_path))
+    assert run(ask, XDG_CACHE_HOME=str(tmp_path)) == "None"
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    assert "every run" in run(ask, XDG_CACHE_HOME=str(blocked))
