@@ -32,7 +32,7 @@ from ninfer_core.kernels import cpu
 from ninfer_core.kernels.values import EncodeFault, GroupedPlanes
 from ninfer_core.layouts import RESOURCE_ENCODING
 from ninfer_core.layouts.base import Block
-from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan
+from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan, report_source_changes
 from ninfer_core.recipes.values import CastRefused
 from ninfer_core.verify import faults
 from ninfer_core.verify.faults import Fault
@@ -201,15 +201,11 @@ class _Converter:
     def run(self) -> Conversion:
         """Encode and check, then digest, then publish: nothing that failed a check gets a name."""
         self._encode()
-        for role, checkpoint in self.plan.checkpoints.items():
-            if what := checkpoint.changed():
-                message = f"{role}: {what}"
-                self.findings.add(
-                    "convert.source_changed", message, where={"role": role}, expected="no change", found=what
-                )
+        report_source_changes(self.plan, self.findings)
         if self.findings.errors:
             return self._conversion(False, (), None)
         root = self._digest_objects()
+        self._compare_pins()
         self.output.write_headers(bytes.fromhex(root.removeprefix("sha256:"))[:ARTIFACT_ID_BYTES])
         # The recipe's own words went into the directory; what our own reader would refuse is never published.
         read_artifact(self.output, self.output.files[0].name, self.findings)
@@ -327,6 +323,20 @@ class _Converter:
                 self.output.write(content[done : done + span.length], item.offset + span.offset)
                 done += span.length
                 self.pool.advance(span.length)
+
+    def _compare_pins(self) -> None:
+        pins = {resource.object: resource.pin.sha256 for resource in self.plan.recipe.resources}
+        for item in self.objects:
+            pinned = pins.get(item.name)
+            if pinned is not None and item.sha256 != pinned:
+                message = f"{item.name!r} was copied from a file that is not the one the recipe pins"
+                self.findings.add(
+                    "source.file_digest_mismatch",
+                    message,
+                    object=item.name,
+                    expected=pinned,
+                    found=item.sha256,
+                )
 
     def _digest_objects(self) -> str:
         tasks = [

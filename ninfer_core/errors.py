@@ -61,6 +61,12 @@ class CannotRead(NinferError):
     code = "cannot_read"
 
 
+class LeadsOutside(CannotRead):
+    """A name out of a file that is a link to somewhere else than the folder it belongs to."""
+
+    code = "leads_outside"
+
+
 class CannotWrite(NinferError):
     """An output that could not be written or published."""
 

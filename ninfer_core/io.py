@@ -7,13 +7,15 @@ and a file that is cut while mapped ends the process.
 import hashlib
 import os
 import stat
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from ninfer_core.errors import CannotRead, CutShort
+from ninfer_core.errors import CannotRead, CutShort, LeadsOutside
 
 CHUNK_BYTES = 8 << 20
 
@@ -92,13 +94,15 @@ def fill(fd: int, name: str, buffer: Buffer, offset: int) -> None:
 
 
 class DiskFile:
-    """A regular file on disk, open for reading until `close`."""
+    """A regular file on disk, open for reading until `close`; `name` is text that any report can hold."""
 
-    def __init__(self, path: Path, name: str | None = None) -> None:
-        self.name = name if name is not None else path.name
+    def __init__(self, path: Path, name: str | None = None, follow: bool = True) -> None:
+        """Raises: CannotRead; also for a symbolic link unless `follow`."""
+        self.name = printable_name(name if name is not None else path.name)
+        # Non-blocking, or opening a named pipe would wait for its writer.
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
         try:
-            # Non-blocking, or opening a named pipe would wait for its writer.
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            self._fd = os.open(path, flags)
         except OSError as error:
             raise CannotRead(f"cannot open {path}: {error.strerror}") from error
         status = os.fstat(self._fd)
@@ -129,28 +133,38 @@ class DiskFile:
 
 
 class DiskFiles:
-    """The files directly inside one folder, or a chosen few of them; opened on demand, closed together."""
+    """The files directly inside one folder, or a chosen few of them; opened on demand, closed together.
+
+    The first file opened is the one that a person named. What it names in turn may be a link only to a file beside
+    it, or beside where it really lies, as download caches keep their files: a name out of a file leads nowhere else.
+    """
 
     def __init__(self, folder: Path, names: Sequence[str] | None = None) -> None:
         self.folder = folder
         self._open: dict[str, DiskFile] = {}
-        if names is not None:
-            self.names = tuple(names)
-            return
-        try:
-            self.names = tuple(sorted(entry.name for entry in os.scandir(folder) if entry.is_file()))
-        except OSError as error:
-            raise CannotRead(f"cannot list {folder}: {error.strerror}") from error
+        self._homes: set[str] = set()
+        if names is None:
+            try:
+                names = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
+            except OSError as error:
+                raise CannotRead(f"cannot list {folder}: {error.strerror}") from error
+        self.names = tuple(names)
+        self._known = frozenset(self.names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names
+        return name in self._known
 
     def open(self, name: str) -> DiskFile:
         """The file called `name`, which must be one of `names`. Raises: CannotRead."""
-        if name not in self.names:
+        if name not in self._known:
             raise CannotRead(f"there is no file {name!r} in {self.folder}")
         if name not in self._open:
-            self._open[name] = DiskFile(self.folder / name)
+            path = Path(os.path.realpath(self.folder / name))
+            if not self._homes:
+                self._homes = {os.path.realpath(self.folder), str(path.parent)}
+            if str(path.parent) not in self._homes:
+                raise LeadsOutside(f"{name!r} is a link that leads out of its folder")
+            self._open[name] = DiskFile(path, name, follow=False)
         return self._open[name]
 
     def close(self) -> None:
@@ -174,12 +188,9 @@ class Joined:
     def __init__(self, name: str, parts: Sequence[tuple[ByteSource, int, int]]) -> None:
         """`parts` holds (source, first byte, bytes) in logical order."""
         self.name = name
-        self._parts: list[tuple[int, int, ByteSource, int]] = []
-        begin = 0
-        for source, offset, length in parts:
-            self._parts.append((begin, begin + length, source, offset))
-            begin += length
-        self.size = begin
+        self._parts = [(source, offset, length) for source, offset, length in parts if length]
+        self._ends = list(accumulate(length for _, _, length in self._parts))
+        self.size = self._ends[-1] if self._ends else 0
 
     def read_into(self, buffer: Buffer, offset: int) -> None:
         """See `ByteSource.read_into`; a range may straddle parts."""
@@ -187,14 +198,17 @@ class Joined:
         end = offset + len(view)
         if end > self.size:
             raise CutShort(self.name, offset, len(view), max(0, self.size - offset))
-        for begin, stop, source, first in self._parts:
-            low, high = max(begin, offset), min(stop, end)
-            if low < high:
-                source.read_into(view[low - offset : high - offset], first + low - begin)
+        at = offset
+        index = bisect_right(self._ends, offset)
+        while at < end:
+            source, first, length = self._parts[index]
+            stop = min(end, self._ends[index])
+            source.read_into(view[at - offset : stop - offset], first + length - (self._ends[index] - at))
+            at, index = stop, index + 1
 
     def changed(self) -> str | None:
         """The first change among the parts."""
-        for _, _, source, _ in self._parts:
+        for source, _, _ in self._parts:
             if what := source.changed():
                 return f"{source.name}: {what}"
         return None
@@ -228,6 +242,11 @@ def sha256(
         digest.update(piece)
         progress(len(piece))
     return digest.hexdigest()
+
+
+def printable_name(name: str) -> str:
+    """A file name as text that any report can hold: bytes that are no UTF-8 are spelled out."""
+    return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode()
 
 
 def is_plain_name(name: str) -> bool:

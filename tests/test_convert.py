@@ -260,7 +260,7 @@ def test_a_source_that_changes_is_refused(mixed, tmp_path: Path, monkeypatch: py
     os.utime(source, ns=(1, 1))
     outcome = convert(bound, tmp_path / "a.ninfer")
     assert not outcome.written
-    assert {finding.code for finding in outcome.findings} == {"convert.source_changed"}
+    assert {finding.code for finding in outcome.findings} == {"source.changed"}
     assert not (tmp_path / "a.ninfer").exists()
 
 
@@ -340,3 +340,52 @@ def test_field_case_direct_parity(name: str, tmp_path: Path):
         finding = next(finding for finding in report.findings if finding.severity == "error")
         assert finding.code == "parity.word_mismatch"
         assert finding.where["elements"] == [2, 3, 4, 12, 13, 14]
+
+
+def test_a_pinned_resource_that_changes_under_way_is_refused(mixed, tmp_path: Path):
+    """The pin is compared with what was written, not only with what was there at first."""
+    folder, document = mixed
+    content = (folder / "tokenizer.json").read_bytes()
+    document["resources"][0]["sha256"] = hashlib.sha256(content).hexdigest()
+    bound = plan(folder, document)
+    status = (folder / "tokenizer.json").stat()
+    (folder / "tokenizer.json").write_bytes(b"x" * len(content))
+    os.utime(folder / "tokenizer.json", ns=(status.st_atime_ns, status.st_mtime_ns))
+    outcome = convert(bound, tmp_path / "a.ninfer")
+    assert not outcome.written
+    assert {finding.code for finding in outcome.findings} == {"source.file_digest_mismatch"}
+    assert not (tmp_path / "a.ninfer").exists()
+
+
+def test_parity_with_a_source_that_changes_is_no_pass(mixed, tmp_path: Path):
+    folder, document = mixed
+    bound = plan(folder, document)
+    assert convert(bound, tmp_path / "a.ninfer").written
+    os.utime(folder / "model.safetensors", ns=(1, 1))
+    report = run(tmp_path / "a.ninfer", bound)
+    assert report.verdict == "failed"
+    assert codes(report) == {"source.changed"}
+    outcomes = {check.name: check.outcome for check in report.checks}
+    assert outcomes == {
+        "structure": "passed",
+        "layout": "passed",
+        "values": "passed",
+        "statistics": "passed",
+        "parity": "failed",
+    }
+
+
+def test_a_cast_refuses_only_words_of_the_object(tmp_path: Path):
+    """Neighbours that come along when a transposed matrix is read in pieces are not the object's business."""
+    words = np.ones((4, 6), "<f4")
+    words[0, 5] = np.nan
+    write_checkpoint(tmp_path, {"w": ("F32", words.view("<u4"))})
+    cast = {"op": "cast", "to": "BF16", "of": tensor("w", (4, 6), "F32")}
+    turned = {"op": "transpose", "axes": [1, 0], "of": cast}
+    for begin, end, fine in ((1, 4, True), (0, 5, True), (4, 6, False)):
+        value = {"op": "rows", "begin": begin, "end": end, "of": turned}
+        rules = [{"object": "w", "value": value, "encode": "copy_words", "format": "BF16"}]
+        outcome = convert(plan(tmp_path, recipe(rules)), tmp_path / f"{begin}.ninfer")
+        assert outcome.written == fine
+        if not fine:
+            assert outcome.findings[0].where["index"] == 4  # row 1 of the two, column 0

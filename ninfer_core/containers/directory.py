@@ -78,6 +78,7 @@ class Artifact:
     weights_id: str | None
     name: str | None
     objects: tuple[ArtifactObject, ...]
+    listed: bool  # whether the list of objects could be read at all
     files: tuple[PayloadFile, ...]
     payload: ByteSource
     sections: Mapping[str, Any] = field(

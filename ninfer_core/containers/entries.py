@@ -1,10 +1,9 @@
 """The objects of a directory: members, registry names, sizes, then their places in the payload."""
 
-from bisect import bisect_left, insort
-from dataclasses import dataclass
+from bisect import bisect_left
 
 from ninfer_core.containers.directory import ArtifactObject, BrokenObject, ResourceObject, TensorObject
-from ninfer_core.containers.framing import entry_label, is_text
+from ninfer_core.containers.framing import entry_label
 from ninfer_core.containers.members import Record, require_record
 from ninfer_core.containers.spelling import Revision
 from ninfer_core.errors import IllegalPair, IllegalShape, SizeOverflow
@@ -70,9 +69,7 @@ def broken(item: ArtifactObject) -> BrokenObject:
 
 def _entry(record: Record, ordinal: int, revision: Revision, findings: Findings) -> ArtifactObject:
     kind = record.members.get("kind")
-    name = record.text(revision.key)
-    if name is not None and not is_text(name):
-        name = None
+    name = record.text(revision.key, nul=revision.number < 3)  # only revision 3 forbids U+0000
     if kind == "resource":
         closed = record.closed((revision.key, *_RESOURCE))
         return _resource(record, ordinal, name, closed, revision, findings)
@@ -120,7 +117,12 @@ def _tensor(
     if size != needed:
         message = f"{fmt.name} {list(shape)} in {layout.name} takes {needed:,} bytes, the entry says {size:,}"
         findings.add(
-            "structure.object_size_mismatch", message, object=record.label, expected=needed, found=size
+            "structure.object_size_mismatch",
+            message,
+            object=record.label,
+            where={"member": "bytes", "path": record.path},
+            expected=needed,
+            found=size,
         )
         return remains
     if name is None or offset is None or not closed or not record.sound:
@@ -216,50 +218,57 @@ def _layout(record: Record, revision: Revision, findings: Findings) -> Layout | 
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    begin: int
-    end: int
-    label: str
-
-
 def place(objects: list[ArtifactObject], payload_bytes: int, findings: Findings) -> list[ArtifactObject]:
     """Order, overlap, alignment and bounds of every object whose place is known; who may not be read becomes broken."""
-    placed: list[_Placed] = []  # by begin, never overlapping
+    bounded = {item.ordinal: _bounds(item, payload_bytes, findings) for item in objects}
+    overlaps = _overlaps([item for item in objects if bounded[item.ordinal]])
     cursor = 0
     result: list[ArtifactObject] = []
     for item in objects:
         if item.offset is None or item.bytes is None:
             result.append(item)
             continue
-        label = item.name if item.name is not None else f"objects[{item.ordinal}]"
-        begin, end = item.offset, item.offset + item.bytes
-        legal = _bounds(item, label, payload_bytes, findings)
-        if isinstance(item, TensorObject) and begin % TENSOR_ALIGNMENT:
+        if isinstance(item, TensorObject) and item.offset % TENSOR_ALIGNMENT:
             findings.add(
                 "structure.object_misaligned",
-                f"offset {begin} is no multiple of {TENSOR_ALIGNMENT}",
-                object=label,
+                f"offset {item.offset} is no multiple of {TENSOR_ALIGNMENT}",
+                object=_label(item),
                 where={"alignment": TENSOR_ALIGNMENT},
                 expected=f"a multiple of {TENSOR_ALIGNMENT}",
-                found=begin,
+                found=item.offset,
             )
-        this = _Placed(begin, end, label)
-        if begin < cursor:
-            legal = _out_of_place(this, placed, cursor, findings) and legal
-        if legal:
-            if placed and placed[-1].begin > begin:
-                insort(placed, this, key=lambda one: one.begin)
-            else:
-                placed.append(this)
-        cursor = max(cursor, min(end, payload_bytes))
-        result.append(item if legal else broken(item))
+        other = overlaps.get(item.ordinal)
+        if item.offset < cursor:
+            _out_of_place(item, item.offset, None if other is None else objects[other], cursor, findings)
+        cursor = max(cursor, min(item.offset + item.bytes, payload_bytes))
+        result.append(item if bounded[item.ordinal] and other is None else broken(item))
     return result
 
 
-def _bounds(item: ArtifactObject, label: str, payload_bytes: int, findings: Findings) -> bool:
+def _overlaps(objects: list[ArtifactObject]) -> dict[int, int]:
+    """Ordinals of objects that share bytes with one listed ahead of them, and that one: one sweep by offset."""
+    found: dict[int, int] = {}
+    owner: tuple[int, int] | None = None  # end and ordinal of the object that holds the bytes swept so far
+    ranges = ((item.offset or 0, item.ordinal, (item.offset or 0) + (item.bytes or 0)) for item in objects)
+    for begin, ordinal, end in sorted(ranges):
+        if owner is None or begin >= owner[0]:
+            owner = (end, ordinal)
+        elif ordinal > owner[1]:
+            found[ordinal] = owner[1]
+        else:
+            found[owner[1]] = ordinal
+            owner = (end, ordinal)
+    return found
+
+
+def _label(item: ArtifactObject) -> str:
+    return item.name if item.name is not None else f"objects[{item.ordinal}]"
+
+
+def _bounds(item: ArtifactObject, payload_bytes: int, findings: Findings) -> bool:
     if item.offset is None or item.bytes is None:
         return False
+    label = _label(item)
     end = item.offset + item.bytes
     if end > U64_MAX:
         findings.add(
@@ -285,31 +294,30 @@ def _bounds(item: ArtifactObject, label: str, payload_bytes: int, findings: Find
     return True
 
 
-def _out_of_place(this: _Placed, placed: list[_Placed], cursor: int, findings: Findings) -> bool:
-    index = bisect_left(placed, this.end, key=lambda one: one.begin)
-    other = placed[index - 1] if index else None
-    where = {"offset": this.begin, "cursor": cursor}
-    if other is not None and other.end > this.begin:
-        shared = min(this.end, other.end) - max(this.begin, other.begin)
-        message = f"begins at {this.begin:,}, inside {show(other.label)} which ends at {other.end:,}: {shared:,} bytes are shared"
+def _out_of_place(
+    item: ArtifactObject, begin: int, other: ArtifactObject | None, cursor: int, findings: Findings
+) -> None:
+    where: dict[str, object] = {"offset": begin, "cursor": cursor}
+    if other is None or other.offset is None or other.bytes is None:
         findings.add(
-            "structure.object_overlap",
-            message,
-            object=this.label,
-            where={**where, "overlaps": other.label},
+            "structure.object_order",
+            f"begins at {begin:,}, before the end of an object listed ahead of it at {cursor:,}",
+            object=_label(item),
+            where=where,
             expected=f"an offset of at least {cursor}",
-            found=this.begin,
+            found=begin,
         )
-        return False
+        return
+    end = other.offset + other.bytes
+    shared = min(begin + (item.bytes or 0), end) - max(begin, other.offset)
     findings.add(
-        "structure.object_order",
-        f"begins at {this.begin:,}, before the end of an object listed ahead of it at {cursor:,}",
-        object=this.label,
-        where=where,
+        "structure.object_overlap",
+        f"begins at {begin:,} and shares {shared:,} bytes with {show(_label(other))}, which ends at {end:,}",
+        object=_label(item),
+        where={**where, "overlaps": _label(other)},
         expected=f"an offset of at least {cursor}",
-        found=this.begin,
+        found=begin,
     )
-    return True
 
 
 def drop_unreadable(
@@ -319,11 +327,13 @@ def drop_unreadable(
     if not ranges:
         return objects
 
+    starts = [start for start, _ in ranges]  # in order, never meeting: they are parts of one payload
+
     def touches(item: ArtifactObject) -> bool:
         if item.offset is None or item.bytes is None:
             return False
-        begin, end = item.offset, item.offset + item.bytes
-        return any(begin < stop and end > start for start, stop in ranges)
+        last = bisect_left(starts, item.offset + item.bytes) - 1
+        return last >= 0 and ranges[last][1] > item.offset
 
     lost = [item for item in objects if not isinstance(item, BrokenObject) and touches(item)]
     if lost:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ninfer_core.containers.directory import Limits
+from ninfer_core.containers.members import is_text
 from ninfer_core.containers.spelling import MAGIC_STEM, PAGE, PART_MAGIC, REVISIONS, Revision
 from ninfer_core.findings import Findings
 from ninfer_core.io import ByteSource, read
@@ -174,7 +175,9 @@ def read_root(entry: ByteSource, framing: Framing, limits: Limits, findings: Fin
 
 def report_problem(problem: Problem, label: str | None, findings: Findings, where: dict[str, object]) -> None:
     """A problem of `strict_json` as a finding of the same slug."""
-    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in problem.path).lstrip(".")
+    path = "".join(
+        f"[{step}]" if isinstance(step, int) else f".{step[:100]}" for step in problem.path
+    ).lstrip(".")
     place = {**where, "path": path.encode("ascii", "backslashreplace").decode()}
     member = problem.path[-1] if problem.path else None
     if problem.kind == "json_member_duplicate":
@@ -202,8 +205,3 @@ def entry_label(entry: Json, ordinal: int, revision: Revision) -> str:
     if isinstance(name, str) and name and revision.key not in entry.duplicates and is_text(name):
         return name
     return f"objects[{ordinal}]"
-
-
-def is_text(name: str) -> bool:
-    """Whether a string is Unicode text: no half of a surrogate pair."""
-    return name.isascii() or not any("\ud800" <= character <= "\udfff" for character in name)

@@ -7,6 +7,13 @@ from ninfer_core.findings import Findings
 from ninfer_core.layouts.base import U64_MAX
 from ninfer_core.strict_json import Huge, Json, Members, show, type_name
 
+_LONGEST_STEP = 100
+
+
+def is_text(name: str) -> bool:
+    """Whether a string is Unicode text: no half of a surrogate pair."""
+    return name.isascii() or not any("\ud800" <= character <= "\udfff" for character in name)
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -27,13 +34,7 @@ class Record:
         missing = [name for name in required if name not in self.members]
         unexpected = [name for name in self.members if name not in required and name not in optional]
         for name in missing:
-            self._add(
-                "structure.member_missing",
-                name,
-                f"{self.path or 'the root'} has no member {name!r}",
-                name,
-                "nothing",
-            )
+            self.missing(name)
         for name in unexpected:
             known = ", ".join((*required, *optional))
             shown = show(name)
@@ -46,24 +47,24 @@ class Record:
             )
         return not missing and not unexpected
 
-    def text(self, name: str) -> str | None:
-        """A nonempty string, or None with a finding; an absent member is silent (see `closed`)."""
+    def text(self, name: str, nul: bool = False) -> str | None:
+        """A nonempty string, without U+0000 unless `nul`, or None with a finding; an absent member is silent.
+
+        Half a surrogate pair was reported when the JSON was read, and is no text.
+        """
         if name not in self.members:
             return None
         value = self.members[name]
         if not isinstance(value, str):
             self._wrong_type(name, "string")
             return None
-        if not value or "\0" in value:
+        if not value or ("\0" in value and not nul):
+            what = "is empty" if not value else "holds U+0000"
             self._add(
-                "structure.member_value",
-                name,
-                f"{self._at(name)} is empty or holds U+0000",
-                "nonempty text",
-                show(value),
+                "structure.member_value", name, f"{self._at(name)} {what}", "nonempty text", show(value)
             )
             return None
-        return value
+        return value if is_text(value) else None
 
     def integer(self, name: str, at_least: int) -> int | None:
         """An integer from `at_least` to 2^64 - 1, or None with a finding."""
@@ -125,7 +126,19 @@ class Record:
         self._add("structure.member_type", name, message, expected, f"{type_name(value)} {show(value)}")
 
     def _at(self, name: str) -> str:
+        # A place is shown, never looked up: a name of a megabyte may not grow every path below it.
+        name = name if len(name) <= _LONGEST_STEP else f"{name[:_LONGEST_STEP]}…"
         return f"{self.path}.{name}" if self.path else name
+
+    def missing(self, name: str) -> None:
+        """Report one required member that is not there."""
+        self._add(
+            "structure.member_missing",
+            name,
+            f"{self.path or 'the root'} has no member {name!r}",
+            name,
+            "nothing",
+        )
 
     def _add(self, code: str, member: str, message: str, expected: str, found: str) -> None:
         where = {"member": show(member)[1:-1], "path": self.path}

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from ninfer_core.containers.directory import Artifact, Limits, PayloadFile
 from ninfer_core.containers.entries import drop_unreadable, place, read_entries
 from ninfer_core.containers.framing import Framing, read_framing, read_root
-from ninfer_core.containers.members import Record, require_record
+from ninfer_core.containers.members import Record, is_text, require_record
 from ninfer_core.containers.sections import read_sections
 from ninfer_core.containers.spelling import PART_HEADER_BYTES, PART_MAGIC, PART_PAYLOAD_OFFSET
-from ninfer_core.errors import CannotRead, CutShort
+from ninfer_core.errors import CannotRead, CutShort, LeadsOutside
 from ninfer_core.findings import Findings
 from ninfer_core.io import ByteSource, FileSet, Joined, is_plain_name, read
 from ninfer_core.layouts.base import U64_MAX
@@ -41,6 +41,7 @@ def read_artifact(
     identity = _identity(root, framing, findings)
     payload = _payload(files, entry, root, framing, findings)
     entries = root.array("objects", nonempty=True) or []
+    listed = bool(entries) and len(entries) <= limits.objects
     if len(entries) > limits.objects:
         message = f"the directory holds {len(entries):,} objects, the limit is {limits.objects:,}"
         findings.add(
@@ -51,7 +52,13 @@ def read_artifact(
     objects = drop_unreadable(objects, payload.missing, findings)
     sections = read_sections(root, objects, findings) if framing.revision.number == 3 else {}
     return Artifact(
-        framing.revision.number, *identity, tuple(objects), tuple(payload.files), payload.joined, sections
+        framing.revision.number,
+        *identity,
+        tuple(objects),
+        listed,
+        tuple(payload.files),
+        payload.joined,
+        sections,
     )
 
 
@@ -73,18 +80,18 @@ def _identity(
     match framing.revision.number:
         case 1:
             root.closed(("model_id", "objects"))
-            return root.text("model_id"), None, None
+            return root.text("model_id", nul=True), None, None
         case 2:
             root.closed(("identity", "objects"))
             identity = root.record("identity")
             if identity is None:
                 return None, None, None
             identity.closed(("model_id", "weights_id"))
-            return identity.text("model_id"), identity.text("weights_id"), None
+            return identity.text("model_id", nul=True), identity.text("weights_id", nul=True), None
     root.closed(("components", "objects", "bindings", "uses", "files"), ("metadata", "provenance"))
     metadata = root.members.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    return None, None, name if isinstance(name, str) and name else None
+    return None, None, name if isinstance(name, str) and name and is_text(name) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,16 +211,29 @@ def _part(
         return None
     used.add(path)
     where = {"index": index, "file": path}
+    if path not in files:
+        findings.add(
+            "structure.part_missing",
+            f"part {index}, {show(path)}, is not in the folder",
+            where=where,
+            expected=path,
+            found="no such file",
+        )
+        return None
     try:
         source = files.open(path)
         head = read(source, 0, min(source.size, PART_HEADER_BYTES))
-    except (CannotRead, CutShort) as error:
+    except CutShort as error:
+        report_cut_short(error, None, findings)
+        return None
+    except LeadsOutside as error:
+        # Said without a look at what the link leads to.
         findings.add(
-            "structure.part_missing",
-            f"part {index}, {show(path)}, cannot be read: {error}",
+            "structure.part_path_unsafe",
+            str(error),
             where=where,
-            expected=path,
-            found="no readable file",
+            expected="a file of the folder",
+            found="a link",
         )
         return None
     faults = len(findings)

@@ -67,7 +67,7 @@ def _key(record: Record, name: str) -> None:
 
 def _components(components: Record, names: Names) -> None:
     if "text" not in components.members:
-        components.closed(("text",), tuple(components.members))
+        components.missing("text")
     for name in components.members:
         _key(components, name)
         component = components.record(name)

@@ -104,6 +104,12 @@ def blueprint(
         raise Usage(
             f"revision {revision} cannot be written; revisions {WRITABLE_REVISIONS[0]} and {WRITABLE_REVISIONS[1]} can"
         )
+    try:
+        entry.encode()
+    except UnicodeEncodeError as error:
+        raise Usage(
+            f"the file name {entry!r} is not valid UTF-8, and the directory has to name it"
+        ) from error
     offsets, total = _place(objects)
     spelling = REVISIONS[revision]
     entries = [_entry(item, offset, spelling) for item, offset in zip(objects, offsets, strict=True)]

@@ -3,6 +3,7 @@
 An exception means that we could not answer; a finding is an answer, and all of them are collected.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -59,11 +60,24 @@ class Finding:
         return self.definition.severity
 
 
+MAX_PER_CODE = 10_000
+MAX_CHARACTERS = 32 << 20  # of all findings of one collection together
+_LONGEST = 1_000  # of one text; a name of a megabyte is not repeated in every finding about it
+_MOST = 64  # values of one list in `where`
+
+
 @dataclass(slots=True)
 class Findings:
-    """A growing list of findings; `add` refuses a code that is not registered."""
+    """A growing list of findings; `add` refuses a code that is not registered.
+
+    Memory is bounded whatever a file holds: long texts are clipped in their middle, and what comes after the first
+    `MAX_PER_CODE` findings of a code, or after `MAX_CHARACTERS` in all, is counted in `unlisted`.
+    """
 
     items: list[Finding] = field(default_factory=list)
+    unlisted: Counter[str] = field(default_factory=Counter)
+    _listed: Counter[str] = field(default_factory=Counter)
+    _characters: int = 0
 
     def add(
         self,
@@ -78,11 +92,25 @@ class Findings:
     ) -> None:
         """Record one finding. Raises: UnknownName for a code that is not in `FINDINGS`."""
         name = FINDINGS[code].name
-        self.items.append(Finding(name, object, dict(where or {}), str(expected), str(found), message, count))
+        if self._listed[name] >= MAX_PER_CODE or (self._characters > MAX_CHARACTERS and self._listed[name]):
+            self.unlisted[name] += 1
+            return
+        self._listed[name] += 1
+        place = {key: _bounded(value) for key, value in (where or {}).items()}
+        label = None if object is None else clip(object)
+        finding = Finding(name, label, place, clip(str(expected)), clip(str(found)), clip(message), count)
+        self._characters += (
+            200 + len(finding.message) + len(finding.expected) + len(finding.found) + len(label or "")
+        )
+        self._characters += sum(_length(value) for value in place.values())
+        self.items.append(finding)
 
     def extend(self, other: "Findings") -> None:
         """Take over the findings of another collection, in order."""
         self.items.extend(other.items)
+        self.unlisted.update(other.unlisted)
+        self._listed.update(other._listed)
+        self._characters += other._characters
 
     def blame(self, about: About) -> None:
         """Mark every finding as being about a recipe or a source; codes of the recipe's own stay with the recipe."""
@@ -102,4 +130,29 @@ class Findings:
         return len(self.items)
 
 
-__all__ = ["FINDINGS", "About", "Definition", "Finding", "Findings", "Severity"]
+def clip(text: str) -> str:
+    """A text as findings hold it: whole up to a thousand characters, without its middle beyond; always Unicode."""
+    if not text.isascii():
+        text = text.encode(
+            "utf-8", "backslashreplace"
+        ).decode()  # half a surrogate pair is no text for a report
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST // 2]} … {len(text) - _LONGEST:,} characters … {text[-_LONGEST // 2 :]}"
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, str):
+        return clip(value)
+    if isinstance(value, list | tuple):
+        return [_bounded(item) for item in value[:_MOST]]
+    return value
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    return sum(_length(item) for item in value) if isinstance(value, list) else 8
+
+
+__all__ = ["FINDINGS", "About", "Definition", "Finding", "Findings", "Severity", "clip"]

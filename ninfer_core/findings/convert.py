@@ -29,11 +29,4 @@ CONVERT: tuple[Definition, ...] = (
         _RECIPE,
         where="index: flat element; word: the source word",
     ),
-    error(
-        "convert.source_changed",
-        None,
-        "A source file was written to while it was being converted.",
-        "A download still in progress.",
-        "Convert again when nobody writes to the checkpoint. Nothing was written.",
-    ),
 )

@@ -85,4 +85,11 @@ SOURCE: tuple[Definition, ...] = (
         "Fetch the file, or leave the resource out of the recipe.",
         where="role or input, file",
     ),
+    error(
+        "source.changed",
+        "E2",
+        "A source file was written to while it was in use.",
+        "A download or a merge still in progress.",
+        "Try again when nobody writes to the checkpoint. `convert` wrote nothing.",
+    ),
 )

@@ -288,7 +288,7 @@ STRUCTURE: tuple[Definition, ...] = (
     error(
         "structure.part_path_unsafe",
         "A2",
-        "A part's path is no plain sibling file name, or names a file twice.",
+        "A part's path is no plain sibling file name, names a file twice, or is a link that leads out of the folder.",
         "A hostile directory that tries to leave its folder, or a writer that stored paths.",
         _WRITER,
     ),

@@ -53,25 +53,38 @@ def boxes(shape: Shape, begin: int, end: int) -> Iterator[Box]:
 
 
 def read_transposed(
-    read: Read, shape: Shape, axes: tuple[int, ...], begin: int, end: int, out: Words
+    read: Read, shape: Shape, axes: tuple[int, ...], begin: int, end: int, out: Words, exact: bool = False
 ) -> None:
-    """Fill `out` with the flat range [begin, end) of the permuted tensor; `shape` is that before the permutation."""
+    """Fill `out` with the flat range [begin, end) of the permuted tensor; `shape` is that before the permutation.
+
+    With `exact` no word beside the wanted ones is read, however many reads that takes.
+    """
     result = tuple(shape[axis] for axis in axes)
     inverse = tuple(axes.index(axis) for axis in range(len(axes)))
     done = 0
     for low, high in boxes(result, begin, end):
         extent = tuple(edge - start for start, edge in zip(low, high, strict=True))
         part = out[done : done + prod(extent)].reshape(extent).transpose(inverse)
-        _fill(read, shape, tuple(low[axis] for axis in inverse), tuple(high[axis] for axis in inverse), part)
+        _fill(
+            read,
+            shape,
+            tuple(low[axis] for axis in inverse),
+            tuple(high[axis] for axis in inverse),
+            part,
+            exact,
+        )
         done += prod(extent)
 
 
-def _fill(read: Read, shape: Shape, low: tuple[int, ...], high: tuple[int, ...], out: Words) -> None:
+def _fill(
+    read: Read, shape: Shape, low: tuple[int, ...], high: tuple[int, ...], out: Words, exact: bool
+) -> None:
     """Fill `out`, shaped as the box, from a tensor of `shape`: one covering piece, or slices along an axis."""
     steps = strides(shape)
     first = flat_index(shape, low)
     span = flat_index(shape, [edge - 1 for edge in high]) + 1 - first
-    if span <= PIECE_WORDS and (span <= SPARSE * out.size or _run(shape, low, high) < RUN_WORDS):
+    worth = span <= SPARSE * out.size or _run(shape, low, high) < RUN_WORDS
+    if span <= PIECE_WORDS and (span == out.size or (worth and not exact)):
         words = read(first, first + span)
         out[...] = as_strided(words, out.shape, [step * words.itemsize for step in steps], writeable=False)
         return
@@ -86,6 +99,7 @@ def _fill(read: Read, shape: Shape, low: tuple[int, ...], high: tuple[int, ...],
             (*low[:axis], start, *low[axis + 1 :]),
             (*high[:axis], stop, *high[axis + 1 :]),
             out[inner],
+            exact,
         )
 
 

@@ -187,3 +187,22 @@ def _refuse_unused(role: str, names: tuple[str, ...], findings: Findings) -> Non
             expected="a rule that reads it",
             found="unread",
         )
+
+
+def report_source_changes(plan: Plan, findings: Findings) -> None:
+    """A finding for every file that was written to since the plan was bound: what was read is then no one thing."""
+    changed = {role: what for role, checkpoint in plan.checkpoints.items() if (what := checkpoint.changed())}
+    for item in plan.objects:
+        if isinstance(item, ResourcePlan) and (what := item.source.changed()):
+            changed[item.file] = f"{item.file}: {what}"
+    found = Findings()
+    for name, what in changed.items():
+        found.add(
+            "source.changed",
+            what,
+            where={"role" if name in plan.checkpoints else "file": name},
+            expected="no change",
+            found=what,
+        )
+    found.blame("source")
+    findings.extend(found)

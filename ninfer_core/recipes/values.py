@@ -119,10 +119,16 @@ class Permuted:
         self._of, self._axes = of, axes
 
     def read(self, begin: int, end: int) -> Words:
-        """See `Value.read`; a refused word may be a neighbour of the range, but is one of this value."""
+        """See `Value.read`."""
         words: Words = np.empty(end - begin, DTYPES[self.dtype].word)
         try:
-            boxes.read_transposed(self._of.read, self._of.shape, self._axes, begin, end, words)
+            try:
+                boxes.read_transposed(self._of.read, self._of.shape, self._axes, begin, end, words)
+            except CastRefused:
+                # The refused word may be a neighbour that only came along: read again without neighbours.
+                boxes.read_transposed(
+                    self._of.read, self._of.shape, self._axes, begin, end, words, exact=True
+                )
         except CastRefused as refused:
             index = boxes.index_of(self._of.shape, refused.element)
             raise refused.at(boxes.flat_index(self.shape, [index[axis] for axis in self._axes])) from None

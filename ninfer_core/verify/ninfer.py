@@ -13,11 +13,11 @@ from ninfer_core.containers.directory import (
 )
 from ninfer_core.containers.ninfer import read_artifact, report_cut_short
 from ninfer_core.errors import CannotRead, CutShort
-from ninfer_core.findings import Findings
+from ninfer_core.findings import Findings, clip
 from ninfer_core.identity import FileDigest, resource_identity, tensor_identity
 from ninfer_core.io import ByteSource, FileSet, Progress, no_progress, sha256
 from ninfer_core.kernels.values import CodeStatistics, ErrorSums
-from ninfer_core.recipes.plan import ResourcePlan, TensorPlan
+from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan, report_source_changes
 from ninfer_core.verify import faults, unreferenced
 from ninfer_core.verify.against import Against, ObjectPlan, evidence, pair
 from ninfer_core.verify.checks import Asked, CheckName
@@ -68,11 +68,25 @@ def verify_ninfer(
         skipped |= {check: "there is no directory to read" for check in asked.checks if check != "structure"}
         checks, verdict = conclude(asked, (), findings, skipped)
         whole = len(digests) == 1
-        return Report("ninfer", None, None, None, None, digests, whole, (), checks, tuple(findings), verdict)
+        return Report(
+            "ninfer",
+            None,
+            None,
+            None,
+            None,
+            digests,
+            whole,
+            (),
+            checks,
+            tuple(findings),
+            findings.unlisted,
+            verdict,
+        )
     levels = {}
     if against is not None and against.plan is not None:
         levels = {name: evidence(against.plan, item) for name, item in plans.items()}
-    return _Engine(artifact, asked, plans, levels, skipped, findings, pool).run(started)
+    engine = _Engine(artifact, asked, plans, levels, skipped, findings, pool)
+    return engine.run(started, against.plan if plans and against is not None else None)
 
 
 class _Engine:
@@ -89,9 +103,17 @@ class _Engine:
         self.artifact, self.asked, self.plans, self.evidence = artifact, asked, plans, evidence
         self.skipped = skipped
         self.findings, self.pool = findings, pool
+        # Shared between objects: there may be half a million.
+        every = frozenset(asked.checks)
+        self._concerns = {"tensor": every, "resource": every - _WORD_CHECKS}
+        broken = "the object's entry is broken or its bytes are missing"
+        self._broken = {kind: dict.fromkeys(checks, broken) for kind, checks in self._concerns.items()}
         self.results = [self._result(item) for item in artifact.objects]
+        if not artifact.listed:
+            # Nothing can be said of objects that were never read: no check of them is complete.
+            self.skipped |= dict.fromkeys(asked.checks, "the list of objects could not be read")
 
-    def run(self, started: Callable[[Totals], None]) -> Report:
+    def run(self, started: Callable[[Totals], None], plan: Plan | None) -> Report:
         """Every task on the pool, every result merged in order."""
         artifact = self.artifact
         sources = [file.source for file in artifact.files if file.header_bytes]
@@ -116,6 +138,8 @@ class _Engine:
         if unread:
             self.skipped["structure"] = unread[0]
         self._report_changes(sources)
+        if plan is not None:
+            report_source_changes(plan, self.findings)
         self._mark_failed()
         checks, verdict = conclude(self.asked, self.results, self.findings, self.skipped)
         return Report(
@@ -129,6 +153,7 @@ class _Engine:
             tuple(self.results),
             checks,
             tuple(self.findings),
+            self.findings.unlisted,
             verdict,
         )
 
@@ -140,10 +165,8 @@ class _Engine:
         return sum(source.size for source in sources) + objects
 
     def _result(self, item: ArtifactObject) -> ObjectResult:
-        concerns = {check for check in self.asked.checks if check not in _WORD_CHECKS}
         match item:
             case TensorObject():
-                concerns |= self.asked.checks & _WORD_CHECKS
                 return ObjectResult(
                     item.ordinal,
                     item.name,
@@ -153,26 +176,13 @@ class _Engine:
                     item.shape,
                     item.offset,
                     item.bytes,
-                    frozenset(concerns),
+                    self._concerns["tensor"],
                 )
             case ResourceObject():
-                return ObjectResult(
-                    item.ordinal,
-                    item.name,
-                    "resource",
-                    None,
-                    None,
-                    None,
-                    item.offset,
-                    item.bytes,
-                    frozenset(concerns),
-                )
+                place = (item.offset, item.bytes, self._concerns["resource"])
+                return ObjectResult(item.ordinal, item.name, "resource", None, None, None, *place)
             case BrokenObject():
-                if item.kind != "resource":
-                    concerns |= self.asked.checks & _WORD_CHECKS
-                reasons: dict[str, str] = dict.fromkeys(
-                    concerns, "the object's entry is broken or its bytes are missing"
-                )
+                kind = "resource" if item.kind == "resource" else "tensor"
                 name = item.name if item.name is not None else f"objects[{item.ordinal}]"
                 return ObjectResult(
                     item.ordinal,
@@ -183,8 +193,8 @@ class _Engine:
                     item.shape,
                     item.offset,
                     item.bytes,
-                    frozenset(concerns),
-                    reasons=reasons,
+                    self._concerns[kind],
+                    reasons=self._broken[kind],
                 )
 
     def _tasks(self, item: TensorObject | ResourceObject) -> Iterator[Callable[[], Part]]:
@@ -235,9 +245,9 @@ class _Engine:
         if error is not None:
             if isinstance(error, CutShort):
                 report_cut_short(error, item.name, self.findings)
-            result.reasons |= dict.fromkeys(result.concerns, str(error))
+            result.reasons = dict.fromkeys(result.concerns, str(error))
             return
-        result.covered |= result.concerns - {"parity"}
+        result.covered = result.concerns if "parity" not in result.concerns else result.concerns - {"parity"}
         self._merge_parity(item, parts, result)
         if isinstance(item, TensorObject) and "statistics" in self.asked:
             self._merge_statistics(item, parts, result)
@@ -249,12 +259,12 @@ class _Engine:
             return
         plan = self.plans.get(item.name)
         if plan is None:
-            result.reasons["parity"] = "no rule of the recipe makes this object as it is"
+            result.reasons = {"parity": "no rule of the recipe makes this object as it is"}
             return
         if not all(part.compared for part in parts):
-            result.reasons["parity"] = "the source of this object is refused"
+            result.reasons = {"parity": "the source of this object is refused"}
             return
-        result.covered.add("parity")
+        result.covered = result.concerns
         if not any(fault.code.startswith("parity.") for part in parts for fault in part.faults):
             result.evidence = self.evidence[item.name]
         if isinstance(item, TensorObject) and isinstance(plan, TensorPlan):
@@ -298,7 +308,7 @@ class _Engine:
         # A finding about a source names a source tensor, which may have the name of an object by chance.
         named = {finding.object for finding in self.findings.errors if finding.about != "source"}
         for result in self.results:
-            result.failed = result.name in named
+            result.failed = clip(result.name) in named
 
 
 def _digest(source: ByteSource, pool: Pool) -> FileDigest | CutShort | CannotRead:

@@ -1,6 +1,7 @@
 """The report `ninfer-gate/report/1`: one value that the command line, the API and every later face are made from."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,8 +28,8 @@ class ObjectResult:
     offset: int | None
     bytes: int | None
     concerns: frozenset[CheckName] = frozenset()
-    covered: set[CheckName] = field(default_factory=set)
-    reasons: dict[str, str] = field(default_factory=dict)  # check -> why it is not covered
+    covered: frozenset[CheckName] = frozenset()
+    reasons: Mapping[CheckName, str] = field(default_factory=dict)  # check -> why it is not covered
     sha256: str | None = None
     identity: str | None = None
     evidence: str | None = None
@@ -74,6 +75,7 @@ class Report:
     objects: tuple[ObjectResult, ...]
     checks: tuple[CheckResult, ...]
     findings: tuple[Finding, ...]
+    unlisted: Mapping[str, int]  # code -> findings beyond those that are listed
     verdict: Verdict
     recipe: Mapping[str, Any] | None = None
 
@@ -95,6 +97,25 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """The report as strict JSON values."""
+        return {
+            **self._head(),
+            "objects": [_object_json(item) for item in self.objects],
+            "findings": [finding_json(finding) for finding in self.findings],
+            **self._tail(),
+        }
+
+    def json_pieces(self) -> Iterator[str]:
+        """The same document as text, piece by piece: half a million objects are never in memory twice."""
+        yield json.dumps(self._head(), allow_nan=False)[:-1] + ', "objects": ['
+        yield from _joined(_object_json(item) for item in self.objects)
+        yield '], "findings": ['
+        yield from _joined(finding_json(finding) for finding in self.findings)
+        yield "], " + json.dumps(self._tail(), allow_nan=False)[1:]
+
+    def _tail(self) -> dict[str, Any]:
+        return {"unlisted_findings": dict(self.unlisted), "versions": versions()}
+
+    def _head(self) -> dict[str, Any]:
         return {
             "schema": SCHEMA,
             "verdict": self.verdict,
@@ -123,10 +144,14 @@ class Report:
                 for check in self.checks
             ],
             "coverage": coverage(self.objects),
-            "objects": [_object_json(item) for item in self.objects],
-            "findings": [finding_json(finding) for finding in self.findings],
-            "versions": versions(),
         }
+
+
+def _joined(documents: Iterable[dict[str, Any]]) -> Iterator[str]:
+    separator = ""
+    for document in documents:
+        yield separator + json.dumps(document, allow_nan=False)
+        separator = ", "
 
 
 def versions() -> dict[str, Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ninfer_core.containers.ninfer import report_cut_short
 from ninfer_core.errors import CannotRead, CutShort
-from ninfer_core.findings import Findings
+from ninfer_core.findings import Findings, clip
 from ninfer_core.identity import FileDigest
 from ninfer_core.io import CHUNK_BYTES, ByteSource, FileSet, Progress, chunks, no_progress, sha256
 from ninfer_core.kernels import cpu
@@ -101,7 +101,7 @@ def verify_safetensors(
             )
     named = {finding.object for finding in findings.errors}
     for result in results:
-        result.failed = result.name in named
+        result.failed = clip(result.name) in named
     checks, verdict = conclude(asked, results, findings, skipped)
     whole = checkpoint is not None and len(digests) == len(sources)
     if checkpoint is None and not entry.endswith(INDEX_SUFFIX):
@@ -117,6 +117,7 @@ def verify_safetensors(
         tuple(results),
         checks,
         tuple(findings),
+        findings.unlisted,
         verdict,
     )
 
@@ -189,10 +190,10 @@ def _merge(
         if isinstance(outcome, CutShort):
             report_cut_short(outcome, result.name, findings)
         if not isinstance(outcome, _Scan):
-            result.reasons |= dict.fromkeys(result.concerns, str(outcome))
+            result.reasons = dict.fromkeys(result.concerns, str(outcome))
             continue
         result.sha256, result.metrics = outcome.sha256, outcome.metrics
-        result.covered |= result.concerns
+        result.covered = result.concerns
         if outcome.statistics is not None and "statistics" in asked:
             _advise(result, outcome.statistics, findings)
 

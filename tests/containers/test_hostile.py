@@ -1,0 +1,195 @@
+"""Directories made to cost more than they weigh, and names that lead elsewhere."""
+
+import itertools
+import json
+import os
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ninfer_core.containers.directory import ResourceObject
+from ninfer_core.containers.entries import place
+from ninfer_core.findings import Findings
+from tests.build import codes, ninfer_file, run
+
+RECORD: dict[str, Any] = {
+    "name": "a",
+    "kind": "resource",
+    "encoding": "raw-bytes-v1",
+    "offset": 0,
+    "bytes": 1,
+}
+IDENTITY = {"model_id": "m", "weights_id": "w"}
+
+
+def revision_3(**members: Any) -> dict[str, Any]:
+    """A root of revision 3 with one resource, in which `members` replace the sound ones."""
+    resource = {"id": "a", "kind": "resource", "encoding": "raw_bytes_v1", "offset": 0, "bytes": 1}
+    root = {
+        "components": {"text": {"config": {}}},
+        "objects": [resource],
+        "bindings": {},
+        "uses": [],
+        "files": [{"path": None, "payload_bytes": 1}],
+    }
+    return {**root, **members}
+
+
+COSTLY = {
+    "long key over many bad parts": (3, revision_3(bindings={"k" * 300_000: {"parts": [{}] * 3000}})),
+    "many objects that are nothing": (2, {"identity": IDENTITY, "objects": [{}] * 30_000}),
+    "one long name over many overlaps": (
+        2,
+        {
+            "identity": IDENTITY,
+            "objects": [{**RECORD, "name": "n" * 300_000, "bytes": 4}]
+            + [{**RECORD, "name": str(i)} for i in range(3000)],
+        },
+    ),
+    "many components without text": (
+        3,
+        revision_3(components={str(i): {"config": {}} for i in range(30_000)}),
+    ),
+    "many small objects back to front": (
+        2,
+        {
+            "identity": IDENTITY,
+            "objects": [{**RECORD, "name": str(i), "offset": 30_000 - i} for i in range(30_000)],
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_cost_follows_the_file(name: str, tmp_path: Path):
+    revision, root = COSTLY[name]
+    path = tmp_path / "a.ninfer"
+    path.write_bytes(ninfer_file(revision, root, b"\1" * 40_000 if revision == 2 else b"\1"))
+    start = time.process_time()
+    tracemalloc.start()
+    try:
+        report = run(path)
+        written = sum(len(piece) for piece in report.json_pieces())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert report.verdict == "failed"
+    assert peak < 60_000_000 + 40 * path.stat().st_size
+    assert written < 60_000_000
+    assert time.process_time() - start < 60  # each took minutes, or would have at the size limit
+
+
+def test_missing_parts_and_objects_meet_in_linear_time(tmp_path: Path):
+    count = 4000
+    objects = [
+        {"id": str(i), "kind": "resource", "encoding": "raw_bytes_v1", "offset": i, "bytes": 1}
+        for i in range(count)
+    ]
+    files = [
+        {"path": None, "payload_bytes": 1},
+        *({"path": f"p{i}", "payload_bytes": 1} for i in range(1, count)),
+    ]
+    path = tmp_path / "a.ninfer"
+    path.write_bytes(ninfer_file(3, revision_3(objects=objects, files=files), b"\1"))
+    report = run(path)
+    lost = next(finding for finding in report.findings if finding.code == "structure.objects_unreadable")
+    assert lost.count == count - 1
+    assert lost.where["objects"][0] == "1"
+    assert sum(finding.code == "structure.part_missing" for finding in report.findings) == count - 1
+    assert report.objects[0].sha256 is not None
+
+
+@pytest.mark.parametrize(
+    "root",
+    [{"identity": IDENTITY}, {"identity": IDENTITY, "objects": {}}, {"identity": IDENTITY, "objects": []}],
+)
+def test_objects_that_were_never_read_are_not_covered(root: dict[str, Any], tmp_path: Path):
+    path = tmp_path / "a.ninfer"
+    path.write_bytes(ninfer_file(2, root))
+    report = run(path)
+    assert report.verdict == "failed"
+    outcomes = {check.name: (check.outcome, check.coverage) for check in report.checks}
+    assert outcomes["values"] == outcomes["layout"] == ("not_checked", "none")
+    assert outcomes["structure"] == ("failed", "none")
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 8)), max_size=12))
+def test_who_is_kept_never_overlaps_and_who_is_not_does(ranges: list[tuple[int, int]]):
+    objects = [
+        ResourceObject(i, str(i), "raw-bytes-v1", begin, size) for i, (begin, size) in enumerate(ranges)
+    ]
+    findings = Findings()
+    placed = place(list(objects), 100, findings)
+    kept = [item for item in placed if isinstance(item, ResourceObject)]
+    taken = sorted((item.offset, item.offset + item.bytes) for item in kept)
+    assert all(first[1] <= second[0] for first, second in itertools.pairwise(taken))
+    for item, result in zip(objects, placed, strict=True):
+        ahead = [
+            other
+            for other in objects[: item.ordinal]
+            if other.offset < item.offset + item.bytes and item.offset < other.offset + other.bytes
+        ]
+        if result is not item:
+            assert ahead
+    cursor, late = 0, set()
+    for item in objects:
+        if item.offset < cursor:
+            late.add(item.name)
+        cursor = max(cursor, item.offset + item.bytes)
+    assert {finding.object for finding in findings} == late
+
+
+def test_a_part_that_is_a_link_out_of_the_folder_is_refused_unread(tmp_path: Path):
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"secret")
+    folder = tmp_path / "set"
+    folder.mkdir()
+    files = [{"path": None, "payload_bytes": 1}, {"path": "p", "payload_bytes": 1}]
+    (folder / "a.ninfer").write_bytes(ninfer_file(3, revision_3(files=files), b"\1"))
+    (folder / "p").symlink_to(outside)
+    report = run(folder / "a.ninfer")
+    assert "structure.part_path_unsafe" in codes(report)
+    assert b"secret".hex(" ") not in json.dumps(report.as_json())
+    # A download cache keeps the files of a set in one place and links to them.
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    part = b"NINPRT\0\3" + (1).to_bytes(8, "little") + bytes(16)
+    (cache / "2").write_bytes(part.ljust(4096, b"\0") + b"\2")
+    (folder / "a.ninfer").rename(cache / "1")
+    (folder / "p").unlink()
+    (folder / "a.ninfer").symlink_to(cache / "1")
+    (folder / "p").symlink_to(cache / "2")
+    assert run(folder / "a.ninfer").verdict == "passed"
+
+
+def test_file_names_that_are_no_text(tmp_path: Path):
+    name = os.fsdecode(b"e\xff.ninfer")
+    files = [{"path": None, "payload_bytes": 1}, {"path": "p", "payload_bytes": 1}]
+    (tmp_path / name).write_bytes(ninfer_file(3, revision_3(files=files), b"\1"))
+    (tmp_path / "p").write_bytes(
+        (b"NINPRT\0\3" + (1).to_bytes(8, "little") + bytes(16)).ljust(4096, b"\0") + b"\2"
+    )
+    report = run(tmp_path / name)
+    assert report.verdict == "passed"
+    json.dumps(report.as_json(), ensure_ascii=False).encode()
+
+
+def test_half_a_surrogate_never_reaches_a_report(tmp_path: Path):
+    root = {"identity": {"model_id": "\ud800", "weights_id": "\udcff"}, "objects": [{**RECORD, "\udc80": 1}]}
+    path = tmp_path / "a.ninfer"
+    path.write_bytes(ninfer_file(2, root, b"\1"))
+    report = run(path)
+    assert "structure.json_surrogate" in codes(report)
+    json.dumps(report.as_json(), ensure_ascii=False).encode()
+    assert json.loads("".join(report.json_pieces())) == report.as_json()
+
+
+def test_only_revision_3_forbids_a_zero_character(tmp_path: Path):
+    path = tmp_path / "a.ninfer"
+    path.write_bytes(ninfer_file(2, {"identity": IDENTITY, "objects": [{**RECORD, "name": "a\0b"}]}, b"\1"))
+    assert run(path).verdict == "passed"
