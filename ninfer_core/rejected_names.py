@@ -56,14 +56,14 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "zero points",
-        r"([qw]\d+g\d+_(\w*zp\w*|asym\w*)|\w*_zp\w*|affine\w*|asym\w*|u4g\d+\w*)",
-        "Q4G64_F16S_ZP ASYM_INT4",
+        r"([qw]\d+g\d+_(\w*zp\w*|asym\w*)|\w*_zp\w*|zp\d*|zero_?points?|affine\w*|asym\w*|u4g\d+\w*)",
+        "Q4G64_F16S_ZP ASYM_INT4 ZERO_POINT",
         "asymmetric and affine schemes carry zero points; every registered scheme reconstructs as scale times code",
     ),
     _family(
         "other widths, groups or scales",
-        r"[qw]\d+_?g\d+_?\w*",
-        "Q2G64_F16S Q3G64_F16S Q4G32_F16S Q6G128_F16S W8G64_F16S Q4G64_BF16S",
+        r"[qw]\d+(_?g\d+_?\w*)?",
+        "Q2 Q3 Q2G64_F16S Q3G64_F16S Q4G32_F16S Q6G128_F16S W8G64_F16S Q4G64_BF16S",
         "the four grouped formats are exact identities, not a template for widths, group sizes and scale types",
     ),
     _family(
@@ -74,8 +74,8 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "GGUF blocks",
-        r"(ggml_type_)?(q[2-8]_(k(_[sml])?|[01])|iq\d\w*|tq\d\w*|q8_k)",
-        "Q4_K Q8_0 Q6_K IQ4_NL",
+        r"gguf\w*|ggml|(ggml_type_)?(q[2-8]_(k(_[sml])?|[01])|iq\d\w*|tq\d\w*|q8_k)",
+        "GGUF Q4_K Q8_0 Q6_K IQ4_NL",
         "GGUF blocks interleave scales and codes and many hold minima; they are no aliases of grouped formats",
     ),
     _family(
@@ -92,8 +92,8 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "runtime-state codecs",
-        r"\w*(kv_?cache|kv_(int|fp)\d|activation|recurrent|w8a8|w4a16|w4a8|w4a4)\w*",
-        "KV_INT8 KVCACHE_INT8 W8A8",
+        r"\w*(kv_?cache|kv_(int|fp)\d|_kv$|activation|recurrent|w8a8|w4a16|w4a8|w4a4)\w*",
+        "KV_INT8 INT8_KV KVCACHE_INT8 W8A8",
         "caches, activations and recurrent state are runtime codecs, outside a registry of persistent weights",
     ),
     _family(
@@ -104,7 +104,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "other 4-bit and microscaling floats",
-        r"(mx(fp|int)\d\w*|fp4\w*|e2m1\w*|nvfp4_\w+|f4\w*|bfp\w*|msfp\w*|fp6\w*)",
+        r"(mx(fp|int)\d\w*|fp4\w*|e2m1\w*|nvfp4_\w+|f4\w*|bfp\w*|msfp\w*|fp6\w*|e8m0\w*)",
         "MXFP4 MXFP8 FP4 E2M1",
         "only the exact NVFP4 contract is registered: E2M1 codes, E4M3FN scales per 16, one binary32 divisor",
     ),

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from ninfer_core.containers.directory import ArtifactObject, BrokenObject, ResourceObject, TensorObject
 from ninfer_core.containers.framing import entry_label
 from ninfer_core.containers.members import Record, require_record
-from ninfer_core.containers.spelling import Revision
+from ninfer_core.containers.spelling import REVISIONS, Revision
 from ninfer_core.errors import IllegalPair, IllegalShape, SizeOverflow
 from ninfer_core.findings import Findings
 from ninfer_core.formats import NumericFormat
@@ -185,7 +185,8 @@ def _format(record: Record, revision: Revision, findings: Findings) -> NumericFo
         return None
     if name in revision.formats:
         return revision.formats[name]
-    reason = why_not(name)
+    others = [str(other.number) for other in REVISIONS.values() if name in other.formats]
+    reason = f"that is how revision {' and '.join(others)} spells it" if others else why_not(name)
     message = f"{show(name)} is not a registered format of revision {revision.number}" + (
         f": {reason}" if reason else ""
     )
