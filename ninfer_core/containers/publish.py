@@ -69,6 +69,12 @@ class NewFile:
         except OSError as error:
             raise CannotWrite(f"cannot publish {self.path}: {error.strerror}") from error
 
+    def withdraw(self) -> None:
+        """Take the name back where it is this file's: an interrupt may come between the link and its being noted."""
+        with suppress(OSError):
+            if os.path.samestat(os.lstat(self.path), os.fstat(self._fd)):
+                self.path.unlink()
+
     def close(self) -> None:
         """Forget what was not linked."""
         if self._fd >= 0:
@@ -89,17 +95,15 @@ def require_free(paths: Sequence[Path]) -> None:
 
 def publish(files: Sequence[NewFile]) -> None:
     """Link parts before the entry, which is first; on a failure nothing of them stays. Raises: CannotWrite."""
-    linked: list[NewFile] = []
     try:
         for file in reversed(files):
             file.link()
-            linked.append(file)
         folder = os.open(files[0].path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
     except BaseException:
-        for file in linked:
-            file.path.unlink(missing_ok=True)
+        for file in files:  # the entry first: never is there one without its parts
+            file.withdraw()
         raise

@@ -2,6 +2,10 @@
 
 import sys
 
-from service.cli import main
+try:
+    from service.cli import main
 
-sys.exit(main())
+    code = main()
+except KeyboardInterrupt:  # before `main` could look after it
+    code = 130
+sys.exit(code)

@@ -1,15 +1,21 @@
 """The commands and their options; what they do is in the module of the same name, imported when it is asked for."""
 
+import sys
 from collections.abc import Sequence
+from io import StringIO
 from itertools import pairwise
 from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
+from typer.main import get_command
 
 from service.cli import EXIT_ERROR
 from service.cli.failures import DEBUG
+from service.cli.interrupts import given_back
 from service.cli.options import ArtifactPath, Inputs, Json, Threads
+from service.cli.output import DOCUMENT_BEGUN
+from service.cli.text import clean
 
 app = typer.Typer(
     name="ninfer-gate",
@@ -17,7 +23,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Proves quantized weight files right, value by value, and says where their numbers came from.",
-    epilog="Exit codes: 0 passed or done, 1 failed, 2 no answer, 3 incomplete, 130 interrupted.",
+    epilog="Exit codes: 0 passed or done, 1 failed, 2 no answer, 3 incomplete, 130 interrupted (128 and the number of any signal).",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
@@ -225,21 +231,40 @@ def version_command() -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """The exit code of one command line; a mistake in the options is explained and gives 2."""
+    DOCUMENT_BEGUN.set(False)
+    command = get_command(app)
     try:
-        code = app(list(arguments), prog_name="ninfer-gate", standalone_mode=False)
+        # Not `app(...)`, which would make a mere code of an interruption.
+        with given_back(), command.make_context("ninfer-gate", list(arguments)) as context:
+            code = command.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
     except TyperException as error:
-        show = getattr(error, "show", None)
-        if show is not None:
-            show()
-        _publish_usage(arguments, error.format_message())
+        _show(error, arguments)
+        publish_no_answer(arguments, "error", "usage", clean(error.format_message()))
         return EXIT_ERROR
     except typer.Abort:
         return EXIT_ERROR
     return code if isinstance(code, int) else 0
 
 
-def _publish_usage(arguments: Sequence[str], message: str) -> None:
-    # `--json -` promises one document on standard output, also when the rest of the line made no sense.
+def _show(error: TyperException, arguments: Sequence[str]) -> None:
+    show = getattr(error, "show", None)
+    if show is None:
+        print(f"Error: {clean(error.format_message())}", file=sys.stderr)
+    elif not arguments:
+        show()  # the help, which holds nothing from outside
+    else:
+        shown = StringIO()
+        show(file=shown)
+        message = error.format_message()
+        head = shown.getvalue().replace(message, "").rstrip()  # usage and hint end with `Error:`
+        lines = [clean(line) for line in head.split("\n")]
+        print("\n".join(lines), clean(message), file=sys.stderr)
+
+
+def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message: str) -> None:
+    """The one document that `--json -` promises on standard output, also when the command never ran."""
     if "--json=-" not in arguments and ("--json", "-") not in pairwise(arguments):
         return
     from service.cli.output import (
@@ -254,8 +279,6 @@ def _publish_usage(arguments: Sequence[str], message: str) -> None:
     schemas = {"convert": CONVERSION_SCHEMA, "inspect": INSPECTION_SCHEMA, "formats": FORMATS_SCHEMA}
     schema = next((schemas[argument] for argument in arguments if argument in schemas), None)
     document = (
-        no_report("error", "usage", message)
-        if schema is None
-        else no_document(schema, "error", "usage", message)
+        no_report(verdict, code, message) if schema is None else no_document(schema, verdict, code, message)
     )
     JsonTarget(None).write(document)

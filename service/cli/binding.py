@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from ninfer_core.errors import CutShort, Usage
+from ninfer_core.errors import CannotRead, CutShort, Usage
 from ninfer_core.findings import Findings
 from ninfer_core.io import DiskFile, DiskFiles
 from ninfer_core.recipes import Plan, Recipe, bind, load_recipe
@@ -54,6 +54,15 @@ def named_files(values: Sequence[str]) -> dict[str, Path]:
             raise Usage(f"the input {name!r} is given twice: {found[name]} and {file}")
         found[name] = Path(file)
     return found
+
+
+def require_there(paths: Iterable[Path]) -> None:
+    """Raises: CannotRead for a path that leads nowhere."""
+    for path in paths:
+        try:
+            os.stat(path)
+        except OSError as error:
+            raise CannotRead(f"cannot open {path}: {error.strerror}") from error
 
 
 def bound(

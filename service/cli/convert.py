@@ -1,21 +1,31 @@
 """`ninfer-gate convert`: bind the recipe, write the artifact, say what was written or why it was refused."""
 
+import os
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ninfer_core.containers.ninfer import read_artifact
 from ninfer_core.containers.publish import require_free
 from ninfer_core.containers.writer import DEFAULT_MAX_FILE_BYTES
+from ninfer_core.errors import NinferError
 from ninfer_core.findings import Findings
+from ninfer_core.opening import open_path
 from ninfer_core.recipes import Plan
 from ninfer_core.verify.report import finding_json, versions
+from service.cli import EXIT_ERROR
 from service.cli.binding import bound, named_files, roles
-from service.cli.failures import Task, guarded
-from service.cli.output import CONVERSION_SCHEMA, JsonTarget, json_target, new_file, no_document
+from service.cli.failures import Task, guarded, sentence, tell
+from service.cli.interrupts import Interrupted, ignore, signal_number
+from service.cli.output import CONVERSION_SCHEMA, JsonTarget, json_target, new_file, no_document, not_empty
 from service.cli.progress import watching
+from service.cli.screen import drop_output
+
+if TYPE_CHECKING:
+    from ninfer_core.convert import Conversion
 
 _NOTHING_KEPT = "Nothing is kept: no file was published, and no partial one is left."
 
@@ -44,9 +54,11 @@ def convert(request: Request) -> int:
     task = Task("convert", f"converting to {request.out}", _NOTHING_KEPT, failed, first)
 
     def work() -> int:
+        not_empty("--out", request.out)
         folders, inputs = roles(request.checkpoints), named_files(request.inputs)
-        given = [Path(request.recipe), Path(request.out), *folders.values(), *inputs.values()]
-        target = json_target(request.json, given)
+        recipe = Path(not_empty("--recipe", request.recipe))
+        given = [recipe, Path(request.out), *folders.values(), *inputs.values()]
+        target = json_target(request.json, given, request.out)
         return guarded(replace(task, target=target), lambda: _convert(request, folders, inputs, target))
 
     return guarded(task, work)
@@ -70,24 +82,71 @@ def _write(
 ) -> int:
     from ninfer_core.convert import convert as write
 
-    watch = stack.enter_context(watching("convert"))
-    conversion = write(
-        plan,
-        out,
-        revision=request.revision,
-        max_file_bytes=request.max_file_bytes or DEFAULT_MAX_FILE_BYTES,
-        workers=request.threads,
-        started=watch.started,
-        progress=watch.progress,
-    )
-    stack.close()  # the bar is gone before the outcome is printed
+    try:
+        watch = stack.enter_context(watching("convert"))
+        conversion = write(
+            plan,
+            out,
+            revision=request.revision,
+            max_file_bytes=request.max_file_bytes or DEFAULT_MAX_FILE_BYTES,
+            workers=request.threads,
+            started=watch.started,
+            progress=watch.progress,
+        )
+        if conversion.written:
+            ignore()  # the artifact is there: nothing may claim that it is not
+        stack.close()  # the bar is gone before the outcome is printed
+    except KeyboardInterrupt as interrupt:
+        if not os.path.lexists(out):  # it did not exist before
+            raise
+        kept = (
+            f"The artifact was written all the same, and is whole: {request.out}."
+            if _is_whole(out)
+            else f"{request.out} is there, but not whole: remove it."
+        )
+        raise Interrupted(signal_number(interrupt), kept) from interrupt
+    elapsed = time.monotonic() - begin
+    if conversion.written:
+        return _written(conversion, request, plan, elapsed, target)
     if target is not None:
         target.write(conversion.as_json())
     if target is None or not target.alone:
+        from service.cli.conversion_view import show_refusal
+
+        show_refusal(conversion.findings, request.out, elapsed)
+    return 1
+
+
+def _written(
+    conversion: "Conversion", request: Request, plan: Plan, elapsed: float, target: JsonTarget | None
+) -> int:
+    """What cannot be told does not undo what was written, but it is no success either."""
+    untold: list[str] = []
+    if target is not None:
+        try:
+            target.write(conversion.as_json())
+        except (NinferError, MemoryError) as error:
+            untold.append(str(error) or "there is not enough memory")
+    if target is None or not target.alone:
         from service.cli.conversion_view import show_conversion
 
-        show_conversion(conversion, plan.recipe, request.out, time.monotonic() - begin)
-    return 0 if conversion.written else 1
+        try:
+            show_conversion(conversion, plan.recipe, request.out, elapsed)
+        except OSError as error:
+            drop_output()
+            untold.append(f"cannot write standard output: {error.strerror or error}")
+    for why in untold:
+        tell(f"The artifact {request.out} was written, but its report was not: {sentence(why)}")
+    return EXIT_ERROR if untold else 0
+
+
+def _is_whole(out: Path) -> bool:
+    """Whether the artifact that was about to appear did, with all of its parts."""
+    with suppress(NinferError):
+        findings = Findings()
+        with open_path(out) as opened:
+            return read_artifact(opened.files, opened.entry, findings) is not None and not findings.errors
+    return False
 
 
 def _refused(findings: Findings, out: str, begin: float, target: JsonTarget | None) -> int:

@@ -3,12 +3,13 @@
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from ninfer_core.errors import NinferError
-from service.cli import EXIT_ERROR, EXIT_INTERRUPTED
+from service.cli import EXIT_ERROR, interrupts
 from service.cli.output import JsonTarget
 from service.cli.text import clean
 
@@ -33,35 +34,38 @@ class Task:
 
 
 def guarded(task: Task, work: Callable[[], int]) -> int:
-    """The exit code of `work`; whatever it raises is explained and gives 2, an interruption 130."""
+    """The exit code of `work`; whatever it raises is explained and gives 2, an interruption 130 or so."""
     try:
         return work()
-    except KeyboardInterrupt:
-        _tell(f"Interrupted while {task.doing}. {task.kept}")
-        _publish(task, "cancelled", "cancelled", f"interrupted while {task.doing}")
-        return EXIT_INTERRUPTED
+    except KeyboardInterrupt as interrupt:
+        interrupts.ignore()  # what is left takes no time
+        how = f"{interrupts.described(interrupt)} while {task.doing}"
+        kept = interrupt.kept if isinstance(interrupt, interrupts.Interrupted) else None
+        tell(f"{how[0].upper()}{how[1:]}. {kept or task.kept}")
+        _publish(task, "cancelled", "cancelled", f"{how}. {kept}" if kept else how)
+        return interrupts.exit_code(interrupt)
     except NinferError as error:
         advice = _ADVICE.get(error.code, f"See `ninfer-gate {task.command} --help`.")
         _trace()
-        _tell(f"Error while {task.doing}: {_sentence(error)} {advice}")
+        tell(f"Error while {task.doing}: {sentence(error)} {advice}")
         _publish(task, "error", error.code, str(error))
         return EXIT_ERROR
     except OSError as error:
         _trace()
         what = f"{error.strerror or error}" + (f" ({error.filename})" if error.filename else "")
-        _tell(f"Error while {task.doing}: {_sentence(what)} Check the path and that you may use it.")
+        tell(f"Error while {task.doing}: {sentence(what)} Check the path and that you may use it.")
         _publish(task, "error", "cannot_read", what)
         return EXIT_ERROR
     except MemoryError:
         _trace()
-        _tell(f"Error while {task.doing}: there is not enough memory. Free some, or try fewer --threads.")
+        tell(f"Error while {task.doing}: there is not enough memory. Free some, or try fewer --threads.")
         _publish(task, "error", "out_of_memory", "not enough memory")
         return EXIT_ERROR
     except Exception as error:  # noqa: BLE001  the last line of defence: a person never meets a traceback unasked
         _trace()
         what = f"{type(error).__name__}: {error}"
-        _tell(
-            f"Error while {task.doing}: {_sentence(what)} This is a fault of ninfer-gate, not an answer about the file. "
+        tell(
+            f"Error while {task.doing}: {sentence(what)} This is a fault of ninfer-gate, not an answer about the file. "
             f"Run `ninfer-gate --debug {task.command} ...` for the traceback and report it."
         )
         _publish(task, "error", "internal", what)
@@ -74,14 +78,17 @@ def _publish(task: Task, verdict: str, code: str, message: str) -> None:
     try:
         task.target.write(task.failed(verdict, code, clean(message)))
     except (NinferError, OSError) as error:
-        _tell(f"The JSON document could not be written either: {_sentence(error)}")
+        tell(f"The JSON document could not be written either: {sentence(error)}")
 
 
-def _tell(message: str) -> None:
-    print(clean(message), file=sys.stderr)
+def tell(message: str) -> None:
+    """One cleaned line on standard error, where somebody still reads it."""
+    with suppress(OSError):  # a terminal that hung up
+        print(clean(message), file=sys.stderr)
 
 
-def _sentence(text: object) -> str:
+def sentence(text: object) -> str:
+    """`text` with a full stop, unless it has one."""
     return str(text) if str(text).endswith((".", "!", "?")) else f"{text}."
 
 

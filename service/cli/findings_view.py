@@ -1,13 +1,14 @@
 """Findings for a person: grouped by object, errors first, each with its place and the next step."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from ninfer_core.findings import Finding
+from ninfer_core.findings import FINDINGS, Finding
 from service.cli.screen import hanging, styled
 from service.cli.text import clean, number, plural
 
@@ -23,6 +24,7 @@ def show_findings(
     findings: Sequence[Finding],
     describe: Callable[[str], str] = lambda _: "",
     more: str = "--json FILE has them all",
+    unlisted: int = 0,
 ) -> None:
     """At most `SHOWN` findings; `describe` says what an object is, for the line with its name."""
     if not findings:
@@ -49,13 +51,15 @@ def show_findings(
                 console.print(Text(f"    Next: ninfer-gate explain {code}", "dim"))
     if shown < len(findings):
         console.print()
-        console.print(f"  … and {plural(len(findings) - shown, 'more finding')}; {more}")
+        console.print(f"  … and {plural(len(findings) + unlisted - shown, 'more finding')}; {more}")
 
 
-def count_line(findings: Iterable[Finding]) -> str:
-    """`2 errors, 1 advisory`; empty without findings."""
-    severities = [finding.severity for finding in findings]
-    errors, advisories = severities.count("error"), severities.count("advisory")
+def count_line(findings: Iterable[Finding], unlisted: Mapping[str, int] | None = None) -> str:
+    """`2 errors, 1 advisory`; empty without findings. `unlisted` counts more of them by code."""
+    counts = Counter(finding.severity for finding in findings)
+    for code, count in (unlisted or {}).items():
+        counts[FINDINGS[code].severity] += count
+    errors, advisories = counts["error"], counts["advisory"]
     parts = [plural(errors, "error")] if errors else []
     if advisories:
         parts.append("1 advisory" if advisories == 1 else f"{advisories:,} advisories")

@@ -13,7 +13,7 @@ from ninfer_core.layouts.base import U64_MAX
 from ninfer_core.opening import Opened, open_path
 from ninfer_core.sources.dtypes import DTYPES
 from service.cli.failures import Task, guarded
-from service.cli.output import INSPECTION_SCHEMA, JsonTarget, json_target, no_document
+from service.cli.output import INSPECTION_SCHEMA, JsonTarget, json_target, no_document, not_empty
 
 _NOTHING_KEPT = "Nothing is kept."
 
@@ -107,7 +107,7 @@ def inspect(path: str, json: str | None, limit: int | None) -> int:
     task = Task("inspect", f"inspecting {path}", _NOTHING_KEPT, failed, first)
 
     def work() -> int:
-        target = json_target(json, [Path(path)])
+        target = json_target(json, [Path(not_empty("PATH", path))])
         with open_path(Path(path)) as opened:
             inspection = look(opened)
         if target is not None:

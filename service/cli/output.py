@@ -2,20 +2,27 @@
 
 import json
 import os
+import re
 import secrets
 import stat
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ninfer_core.errors import CannotWrite, Usage
 
 CONVERSION_SCHEMA = "ninfer-gate/conversion/1"
 INSPECTION_SCHEMA = "ninfer-gate/inspection/1"
 FORMATS_SCHEMA = "ninfer-gate/formats/1"
+
+DOCUMENT_BEGUN: ContextVar[bool] = ContextVar("document_begun", default=False)  # on standard output
+
+_HEAD_BYTES = 64
+_OURS = re.compile(rb'\s*\{\s*"schema"\s*:\s*"ninfer-gate/')
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,30 +36,38 @@ class JsonTarget:
         """Whether standard output belongs to the document."""
         return self.path is None
 
-    def write(self, document: dict[str, Any]) -> None:
-        """The document, whole or not at all. Raises: CannotWrite."""
-        # ASCII escapes keep names from a file harmless on whatever shows the document.
-        text = json.dumps(document, indent=None if self.alone else 2, allow_nan=False) + "\n"
-        if self.path is None:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-        else:
-            try:
-                _replace(Path(os.path.realpath(self.path)), text.encode("ascii"))
-            except OSError as error:
-                raise CannotWrite(f"cannot write {self.path}: {error.strerror}") from error
+    def write(self, document: dict[str, Any] | Iterable[str]) -> None:
+        """The document or the pieces of its text; a file gets it whole or not at all. Raises: CannotWrite, Usage."""
+        if isinstance(document, dict):
+            # ASCII escapes keep names from a file harmless on whatever shows the document.
+            document = (json.dumps(document, indent=None if self.alone else 2, allow_nan=False),)
+        try:
+            if self.path is None:
+                _print(document)
+            else:
+                _replace(Path(os.path.realpath(self.path)), document)
+        except OSError as error:
+            what = "standard output" if self.path is None else self.path
+            raise CannotWrite(f"cannot write {what}: {error.strerror or error}") from error
 
 
-def json_target(option: str | None, inputs: Iterable[Path] = ()) -> JsonTarget | None:
+def json_target(option: str | None, inputs: Iterable[Path] = (), out: str | None = None) -> JsonTarget | None:
     """Where `--json` points, checked before the long work starts. Raises: Usage, CannotWrite."""
     if option is None:
         return None
     if option == "-":
         return JsonTarget(None)
-    path = Path(option)
+    path = Path(not_empty("--json", option))
     if path.is_dir():
         raise Usage(f"--json {path} is a folder; name a file, or - for standard output")
-    folder = Path(os.path.realpath(path)).parent
+    whole = Path(os.path.realpath(path))
+    folder = whole.parent
+    if out:
+        entry = Path(os.path.realpath(out))
+        if whole == entry:
+            raise Usage(f"--json {path} is the file that --out names")
+        if folder == entry.parent and whole.name.startswith(f"{entry.name}.part-"):
+            raise Usage(f"--json {path} has the name of a part of the file that --out names")
     if not folder.is_dir():
         raise CannotWrite(f"cannot write {path}: there is no folder {folder}")
     if not os.access(folder, os.W_OK) and not path.exists():
@@ -61,11 +76,23 @@ def json_target(option: str | None, inputs: Iterable[Path] = ()) -> JsonTarget |
         with suppress(OSError):
             if path.samefile(given):
                 raise Usage(f"--json {path} is an input of this command and would be overwritten")
+    try:
+        _require_ours(whole)
+    except OSError as error:
+        raise CannotWrite(f"cannot write {path}: {error.strerror}") from error
     return JsonTarget(path)
+
+
+def not_empty(what: str, value: str) -> str:
+    """`value`, which must not be empty: that would be the current folder. Raises: Usage."""
+    if not value:
+        raise Usage(f"{what} is empty")
+    return value
 
 
 def new_file(option: str) -> Path:
     """The file that `--out` names. Raises: Usage for what names no file."""
+    not_empty("--out", option)
     if option == "-":
         raise Usage("--out names a file; standard output is not supported (./- is a file of that name)")
     if option.endswith(os.sep) or Path(option).is_dir():
@@ -108,18 +135,53 @@ def no_document(schema: str, verdict: str, code: str, message: str) -> dict[str,
     return {"schema": schema, "verdict": verdict, "error": error, "versions": versions()}
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _print(pieces: Iterable[str]) -> None:
+    if DOCUMENT_BEGUN.get():  # what went wrong since: a second document would spoil the first
+        return
+    DOCUMENT_BEGUN.set(True)
+    try:
+        for piece in pieces:
+            sys.stdout.write(piece)
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except OSError:
+        from service.cli.screen import drop_output
+
+        drop_output()  # or the end of the process would fail to write it once more
+        raise
+
+
+def _require_ours(path: Path) -> None:
+    """Raises: Usage for a file that no earlier run wrote, OSError when that cannot be seen."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.stat().st_mode):
+            return
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+        if head and not _OURS.match(head):
+            raise Usage(f"{path} exists and is no document of ninfer-gate; it is not overwritten")
+
+
+def _replace(path: Path, pieces: Iterable[str]) -> None:
+    _require_ours(path)  # again: the work may have taken hours
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device: nothing to replace
-            path.write_bytes(content)
+            with path.open("wb") as file:
+                _write_to(file, pieces)
             return
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.partial")
-    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644)
     try:
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+            _write_to(file, pieces)
         os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
         raise
+
+
+def _write_to(file: BinaryIO, pieces: Iterable[str]) -> None:
+    for piece in pieces:
+        file.write(piece.encode("ascii"))
+    file.write(b"\n")

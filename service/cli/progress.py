@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,7 +51,7 @@ def watching(what: str) -> Iterator[Watch]:
 
     from service.cli.screen import error_console
 
-    with Progress(
+    bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=None),
         DownloadColumn(),
@@ -60,6 +60,11 @@ def watching(what: str) -> Iterator[Watch]:
         console=error_console(),
         transient=True,
         expand=True,
-    ) as bar:
+    )
+    try:
+        bar.start()
         task = bar.add_task(f"  {what}", total=None)
         yield Watch(lambda ahead: bar.update(task, total=ahead.bytes), lambda count: bar.advance(task, count))
+    finally:
+        with suppress(OSError):  # a terminal that hung up
+            bar.stop()

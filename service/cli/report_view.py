@@ -47,7 +47,7 @@ def show_report(report: Report, path: str, elapsed: float) -> None:
     _artifact(out, report)
     _checks(out, report)
     _parity(out, report)
-    show_findings(out, report.findings, _describer(report))
+    show_findings(out, report.findings, _describer(report), unlisted=sum(report.unlisted.values()))
     out.print()
     end = styled("  ", (report.verdict.upper(), style), " ")
     out.print(hanging(end, f"in {seconds(elapsed)}; {_rests_on(report)}.", out.width))
@@ -162,7 +162,7 @@ def _describer(report: Report) -> Callable[[str], str]:
 
 
 def _rests_on(report: Report) -> str:
-    parts = [found] if (found := count_line(report.findings)) else []
+    parts = [found] if (found := count_line(report.findings, report.unlisted)) else []
     open_checks = [
         check.name
         for check in report.checks

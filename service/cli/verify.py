@@ -14,9 +14,9 @@ from ninfer_core.verify import verify as run_checks
 from ninfer_core.verify.against import Against
 from ninfer_core.verify.checks import Verdict
 from ninfer_core.verify.report import Report
-from service.cli.binding import bound, named_files, roles
+from service.cli.binding import bound, named_files, require_there, roles
 from service.cli.failures import Task, guarded
-from service.cli.output import JsonTarget, json_target, no_report
+from service.cli.output import JsonTarget, json_target, no_report, not_empty
 from service.cli.progress import watching
 
 EXIT_CODES: dict[Verdict, int] = {"passed": 0, "failed": 1, "error": 2, "incomplete": 3, "cancelled": 130}
@@ -41,6 +41,7 @@ def verify(request: Request) -> int:
     task = Task("verify", f"verifying {request.path}", _NOTHING_KEPT, no_report, _stdout(request.json))
 
     def work() -> int:
+        not_empty("PATH", request.path)
         folders, inputs = roles(request.sources), named_files(request.inputs)
         given = [Path(request.path), *folders.values(), *inputs.values()]
         target = json_target(request.json, [*given, *_recipe_path(request)])
@@ -53,6 +54,8 @@ def _verify(
     request: Request, folders: dict[str, Path], inputs: dict[str, Path], target: JsonTarget | None
 ) -> int:
     begin = time.monotonic()
+    # Also what no check will read: a slip of the pen is no reason to leave something unchecked.
+    require_there([*folders.values(), *inputs.values(), *_recipe_path(request)])
     with ExitStack() as stack:
         opened = stack.enter_context(open_path(Path(request.path)))
         recipe_path = _recipe_path(request)
@@ -93,7 +96,7 @@ def _verify(
 
 def _show(report: Report, path: str, elapsed: float, target: JsonTarget | None) -> None:
     if target is not None:
-        target.write(report.as_json())
+        target.write(report.json_pieces())
     if target is None or not target.alone:
         from service.cli.report_view import show_report
 
@@ -107,7 +110,7 @@ def _asked(option: str | None, default: Sequence[str]) -> Asked:
 
 
 def _recipe_path(request: Request) -> list[Path]:
-    return [] if request.recipe is None else [Path(request.recipe)]
+    return [] if request.recipe is None else [Path(not_empty("--recipe", request.recipe))]
 
 
 def _stdout(option: str | None) -> JsonTarget | None:

@@ -62,6 +62,16 @@ class Terminal:
         """What Ctrl-C does."""
         self._process.send_signal(signal.SIGINT)
 
+    def hang_up(self) -> int:
+        """Close the window; the exit code."""
+        os.close(self._leader)
+        self._process.send_signal(signal.SIGHUP)
+        try:
+            return self._process.wait(10)
+        finally:
+            self._process.kill()
+            self._process.wait()
+
     def finish(self) -> int:
         """The exit code, after everything was read."""
         self.read_until(lambda _: False)

@@ -16,23 +16,6 @@ from tests.cli.terminal import Terminal
 GIB = 1 << 30
 
 
-@pytest.fixture(scope="module")
-def huge(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sparse artifact that takes far longer to read than any test waits."""
-    folder = tmp_path_factory.mktemp("huge")
-    path = folder / "huge.ninfer"
-    rows = 64 * GIB // 8192
-    entry = {
-        "name": "w", "kind": "tensor", "shape": [rows, 4096], "format": "BF16", "layout": "contiguous-le-v1",
-        "offset": 0, "bytes": 64 * GIB,
-    }  # fmt: skip
-    directory = {"identity": {"model_id": "m", "weights_id": "w"}, "objects": [entry]}
-    text = json.dumps(directory).encode()
-    path.write_bytes(b"NINFER\0\2" + len(text).to_bytes(8, "little") + text)
-    os.truncate(path, 4096 + 64 * GIB)
-    return path
-
-
 @pytest.mark.parametrize("columns", [80, 140])
 def test_a_report_fits_the_window(made: Path, tmp_path: Path, columns: int) -> None:
     path = tmp_path / "a.ninfer"

@@ -221,7 +221,7 @@ def test_json_in_a_file_appears_whole_beside_the_table(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "report.json"
-    target.write_text("an older report")
+    assert verify(capsys, made / "bad.ninfer", "--json", target)[0] == 1
     code, out, _ = verify(capsys, made / "good.ninfer", "--json", target)
     assert code == 0
     assert json.loads(target.read_text())["verdict"] == "passed"

@@ -1,6 +1,7 @@
 """What the writer lays out, the reader takes; files fill up as the rules say; nothing is ever overwritten."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,27 @@ def test_publishing_never_overwrites_and_leaves_nothing_behind(tmp_path: Path):
         file.close()
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
     assert (tmp_path / "b").read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_an_interrupt_between_two_links_takes_all_of_them_back(
+    after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    real, calls = os.link, []
+
+    def link(*arguments, **options):
+        real(*arguments, **options)
+        calls.append(arguments)
+        if len(calls) == after:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.link", link)
+    files = [NewFile(tmp_path / name, 4) for name in ("x", "x.part-0001", "x.part-0002")]
+    with pytest.raises(KeyboardInterrupt):
+        publish(files)
+    for file in files:
+        file.close()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_named_temporary_files_vanish_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
