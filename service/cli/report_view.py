@@ -14,7 +14,7 @@ from service.cli.screen import aligned, console, hanging, styled
 from service.cli.text import UNKNOWN, clean, digest, number, plural, seconds, shape, shorten, size
 
 WORST = 10
-_WIDE = 100
+_WIDE = 120  # columns from which names keep enough room beside four figures
 _FIGURES = (
     ("max abs", "max_abs_error", ".3e"),
     ("RMSE", "rmse", ".3e"),
