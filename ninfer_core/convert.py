@@ -15,7 +15,6 @@ from ninfer_core.containers.publish import NewFile, publish, require_free
 from ninfer_core.containers.writer import (
     ARTIFACT_ID_BYTES,
     ARTIFACT_ID_OFFSET,
-    DEFAULT_MAX_FILE_BYTES,
     Blueprint,
     Heading,
     ObjectSpec,
@@ -112,7 +111,7 @@ def convert(
     out: Path,
     *,
     revision: int = 2,
-    max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
+    max_file_bytes: int | None = None,
     workers: int | None = None,
     started: Callable[[Totals], None] = lambda _: None,
     progress: Progress = no_progress,

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ninfer_core.containers.directory import BrokenObject, ResourceObject, TensorObject
+from ninfer_core.containers.directory import ArtifactObject, BrokenObject, ResourceObject, TensorObject
 from ninfer_core.containers.ninfer import read_artifact, report_cut_short
 from ninfer_core.containers.publish import NewFile, publish, require_free
 from ninfer_core.errors import CutShort, Usage
-from ninfer_core.findings import Finding, Findings
+from ninfer_core.findings import Finding, Findings, clip
 from ninfer_core.formats import BlockFormat, DirectFormat, GroupedFormat, RowFormat
 from ninfer_core.io import ByteSource, Progress, no_progress
 from ninfer_core.kernels import cpu
@@ -48,6 +48,11 @@ class Decoded:
     shape: Shape | None = None
     broken: bool = False  # whether the artifact has structural errors elsewhere
 
+    @property
+    def written(self) -> bool:
+        """Whether the file is there."""
+        return self.shape is not None
+
 
 def decode(
     opened: Opened,
@@ -71,7 +76,7 @@ def decode(
     artifact = read_artifact(opened.files, opened.entry, findings)
     if artifact is None:
         return Decoded(tuple(findings))
-    found = next((item for item in artifact.objects if item.name == object_name), None)
+    found = next((item for item in artifact.objects if object_name in (item.name, _label(item))), None)
     match found:
         case None:
             names = [item.name for item in artifact.objects if item.name is not None]
@@ -81,10 +86,15 @@ def decode(
         case ResourceObject():
             raise Usage(f"{object_name!r} is a resource, and only tensors have values")
         case BrokenObject():
-            return Decoded(tuple(finding for finding in findings if finding.object in (None, object_name)))
+            about = tuple(finding for finding in findings if finding.object in (None, clip(_label(found))))
+            return Decoded(about if any(one.severity == "error" for one in about) else tuple(findings))
         case TensorObject():
             decoded = _decode(found, artifact.payload, out, Pool(workers, progress), started)
             return replace(decoded, broken=bool(findings.errors))
+
+
+def _label(item: ArtifactObject) -> str:
+    return item.label if isinstance(item, BrokenObject) else item.name
 
 
 def _decode(

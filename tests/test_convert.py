@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -389,3 +390,57 @@ def test_a_cast_refuses_only_words_of_the_object(tmp_path: Path):
         assert outcome.written == fine
         if not fine:
             assert outcome.findings[0].where["index"] == 4  # row 1 of the two, column 0
+
+
+@pytest.mark.parametrize("elements", [1000, 5_000_000], ids=["small", "large"])
+def test_a_source_cut_short_during_parity_is_the_sources_fault(elements: int, tmp_path: Path):
+    """The artifact's own checks stand; parity does not, and it says why."""
+    words = np.arange(elements, dtype="<u4")
+    write_checkpoint(tmp_path, {"w": ("F32", words)})
+    (tmp_path / "r.txt").write_bytes(b"text")
+    rules = [
+        {"object": "w", "value": tensor("w", (elements,), "F32"), "encode": "copy_words", "format": "FP32"}
+    ]
+    resources = [{"object": "r", "from": "base", "file": "r.txt", "encode": "copy_bytes"}]
+    bound = plan(tmp_path, recipe(rules, resources))
+    assert convert(bound, tmp_path / "a.ninfer").written
+    os.truncate(tmp_path / "model.safetensors", 200)
+    os.truncate(tmp_path / "r.txt", 1)
+    report = run(tmp_path / "a.ninfer", bound)
+    assert report.verdict == "failed"
+    outcomes = {check.name: (check.outcome, check.coverage) for check in report.checks}
+    assert outcomes["parity"] == ("failed", "none")
+    assert all(outcomes[name] == ("passed", "full") for name in EVERYTHING)
+    assert {finding.about for finding in report.findings} == {"source"}
+    assert [item.outcome for item in report.objects] == ["not_checked", "not_checked"]
+    assert all(item.sha256 for item in report.objects)
+
+
+def test_words_that_went_through_another_type_are_not_called_copied(tmp_path: Path):
+    write_checkpoint(tmp_path, {"w": ("F32", np.array([1.0001, 2.3], "<f4").view("<u4"))})
+    value = {"op": "widen", "to": "FP32", "of": {"op": "cast", "to": "BF16", "of": tensor("w", (2,), "F32")}}
+    bound = plan(
+        tmp_path, recipe([{"object": "w", "value": value, "encode": "copy_words", "format": "FP32"}])
+    )
+    assert convert(bound, tmp_path / "a.ninfer").written
+    report = run(tmp_path / "a.ninfer", bound)
+    assert report.objects[0].evidence == "derived-exact"
+
+
+def test_a_refused_cast_under_a_transposition_is_found_at_once(tmp_path: Path):
+    """A thin transposed matrix with one NaN: the neighbours of the wanted words are never cast."""
+    words = np.ones((1 << 19, 4), "<f4")
+    words[77, 3] = np.nan
+    write_checkpoint(tmp_path, {"w": ("F32", words.view("<u4"))})
+    cast = {"op": "cast", "to": "BF16", "of": tensor("w", words.shape, "F32")}
+    turned = {"op": "transpose", "axes": [1, 0], "of": cast}
+    start = time.process_time()
+    for rows, fine in (((0, 3), True), ((3, 4), False)):
+        value = {"op": "rows", "begin": rows[0], "end": rows[1], "of": turned}
+        bound = plan(
+            tmp_path, recipe([{"object": "w", "value": value, "encode": "copy_words", "format": "BF16"}])
+        )
+        outcome = convert(bound, tmp_path / f"{rows[0]}.ninfer")
+        assert outcome.written == fine
+    assert outcome.findings[0].where["index"] == 77
+    assert time.process_time() - start < 20  # word by word it took minutes

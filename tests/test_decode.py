@@ -9,7 +9,7 @@ from ninfer_core.decode import decode
 from ninfer_core.errors import CannotWrite, Usage
 from ninfer_core.formats import BF16, Q4G64_F16S
 from ninfer_core.opening import open_path
-from tests.build import legal_payload, write_artifact, write_checkpoint
+from tests.build import legal_payload, ninfer_file, write_artifact, write_checkpoint
 from tests.vectors.load import HERE
 
 
@@ -53,3 +53,14 @@ def test_never_overwrites(tmp_path: Path):
         assert (decoded.shape, np.load(out).shape, np.load(out).dtype) == ((), (), np.uint16)
         with pytest.raises(CannotWrite):
             decode(opened, "w", out)
+
+
+def test_an_entry_with_a_doubled_name_is_refused_with_its_findings(tmp_path: Path):
+    entry = '{"name":"e","name":"e","kind":"resource","encoding":"raw-bytes-v1","offset":0,"bytes":1}'
+    root = f'{{"identity":{{"model_id":"m","weights_id":"w"}},"objects":[{entry}]}}'
+    path = tmp_path / "a.ninfer"
+    path.write_bytes(ninfer_file(2, root.encode(), b"1"))
+    with open_path(path) as opened:
+        decoded = decode(opened, "e", tmp_path / "e.npy")
+    assert not decoded.written
+    assert any(finding.severity == "error" for finding in decoded.findings)

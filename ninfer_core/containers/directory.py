@@ -54,6 +54,12 @@ class BrokenObject:
     layout: str | None
     offset: int | None
     bytes: int | None
+    lost: bool = False  # nothing is wrong with the entry; the file with its bytes is not there
+
+    @property
+    def label(self) -> str:
+        """Its name, or its place where the entry gives no name."""
+        return self.name if self.name is not None else f"objects[{self.ordinal}]"
 
 
 ArtifactObject = TensorObject | ResourceObject | BrokenObject
@@ -79,8 +85,11 @@ class Artifact:
     name: str | None
     objects: tuple[ArtifactObject, ...]
     listed: bool  # whether the list of objects could be read at all
+    sources: tuple[ByteSource, ...]  # the entry, and the parts that are there
+    whole: bool  # whether every file of the artifact is there and known
     files: tuple[PayloadFile, ...]
     payload: ByteSource
+    logical_start: int  # where the payload begins in the logical file: the entry's payload offset
     sections: Mapping[str, Any] = field(
         default_factory=dict
     )  # revision 3: components, bindings, uses, metadata, provenance
@@ -94,8 +103,3 @@ class Artifact:
     def readable(self) -> tuple[TensorObject | ResourceObject, ...]:
         """Every object whose bytes may be read."""
         return tuple(item for item in self.objects if not isinstance(item, BrokenObject))
-
-    @property
-    def logical_start(self) -> int:
-        """Where the logical payload begins in the logical file: the entry's payload offset."""
-        return self.files[0].payload_offset

@@ -1,6 +1,7 @@
 """The objects of a directory: members, registry names, sizes, then their places in the payload."""
 
 from bisect import bisect_left
+from dataclasses import replace
 
 from ninfer_core.containers.directory import ArtifactObject, BrokenObject, ResourceObject, TensorObject
 from ninfer_core.containers.framing import entry_label
@@ -25,7 +26,7 @@ def read_entries(entries: list[Json], revision: Revision, findings: Findings) ->
     positions: dict[str, int] = {}
     for ordinal, entry in enumerate(entries):
         label = entry_label(entry, ordinal, revision)
-        record = require_record(entry, label, f"objects[{ordinal}]", findings)
+        record = require_record(entry, label, f"objects[{ordinal}]", findings, ordinal)
         if record is None:
             objects.append(BrokenObject(ordinal, None, None, None, None, None, None, None))
             continue
@@ -36,6 +37,7 @@ def read_entries(entries: list[Json], revision: Revision, findings: Findings) ->
                 "structure.object_name_duplicate",
                 f"{show(name)} names objects {positions[name]} and {ordinal}",
                 object=name,
+                ordinal=ordinal,
                 where={"positions": [positions[name], ordinal]},
                 expected="one object of this name",
                 found="two",
@@ -89,6 +91,7 @@ def _resource(
             "structure.encoding_unregistered",
             f"encoding {show(encoding)} is not registered in revision {revision.number}",
             object=record.label,
+            ordinal=record.ordinal,
             expected=revision.encoding,
             found=show(encoding),
         )
@@ -120,6 +123,7 @@ def _tensor(
             "structure.object_size_mismatch",
             message,
             object=record.label,
+            ordinal=record.ordinal,
             where={"member": "bytes", "path": record.path},
             expected=needed,
             found=size,
@@ -141,6 +145,7 @@ def _needed(
             "structure.format_layout_pair",
             str(error),
             object=record.label,
+            ordinal=record.ordinal,
             expected=f"{layout.name} with {pairs}",
             found=fmt.name,
         )
@@ -149,6 +154,7 @@ def _needed(
             "structure.layout_shape",
             f"{layout.name}: {error}",
             object=record.label,
+            ordinal=record.ordinal,
             where={"rule": error.rule},
             expected=error.rule,
             found=show(list(shape)),
@@ -158,6 +164,7 @@ def _needed(
             "structure.member_value",
             str(error),
             object=record.label,
+            ordinal=record.ordinal,
             where={"member": "shape", "path": record.path},
             expected="a size below 2^64",
             found=show(list(shape)),
@@ -194,6 +201,7 @@ def _format(record: Record, revision: Revision, findings: Findings) -> NumericFo
         "structure.format_unregistered",
         message,
         object=record.label,
+        ordinal=record.ordinal,
         where={"format": show(name)[1:-1]},
         expected=", ".join(revision.formats),
         found=show(name),
@@ -212,6 +220,7 @@ def _layout(record: Record, revision: Revision, findings: Findings) -> Layout | 
         "structure.layout_unregistered",
         f"{show(name)} is not a registered layout of revision {revision.number}",
         object=record.label,
+        ordinal=record.ordinal,
         where={"layout": show(name)[1:-1]},
         expected=", ".join(revision.layouts),
         found=show(name),
@@ -234,6 +243,7 @@ def place(objects: list[ArtifactObject], payload_bytes: int, findings: Findings)
                 "structure.object_misaligned",
                 f"offset {item.offset} is no multiple of {TENSOR_ALIGNMENT}",
                 object=_label(item),
+                ordinal=item.ordinal,
                 where={"alignment": TENSOR_ALIGNMENT},
                 expected=f"a multiple of {TENSOR_ALIGNMENT}",
                 found=item.offset,
@@ -276,6 +286,7 @@ def _bounds(item: ArtifactObject, payload_bytes: int, findings: Findings) -> boo
             "structure.object_range_overflow",
             f"offset {item.offset} + {item.bytes} bytes exceeds 2^64-1",
             object=label,
+            ordinal=item.ordinal,
             expected=f"an end of at most {payload_bytes}",
             found=end,
         )
@@ -287,6 +298,7 @@ def _bounds(item: ArtifactObject, payload_bytes: int, findings: Findings) -> boo
             "structure.object_past_end",
             message,
             object=label,
+            ordinal=item.ordinal,
             where={"offset": item.offset, "missing_bytes": min(missing, item.bytes)},
             expected=f"an end of at most {payload_bytes}",
             found=end,
@@ -304,6 +316,7 @@ def _out_of_place(
             "structure.object_order",
             f"begins at {begin:,}, before the end of an object listed ahead of it at {cursor:,}",
             object=_label(item),
+            ordinal=item.ordinal,
             where=where,
             expected=f"an offset of at least {cursor}",
             found=begin,
@@ -315,6 +328,7 @@ def _out_of_place(
         "structure.object_overlap",
         f"begins at {begin:,} and shares {shared:,} bytes with {show(_label(other))}, which ends at {end:,}",
         object=_label(item),
+        ordinal=item.ordinal,
         where={**where, "overlaps": _label(other)},
         expected=f"an offset of at least {cursor}",
         found=begin,
@@ -349,4 +363,4 @@ def drop_unreadable(
             count=len(lost),
         )
     gone = {item.ordinal for item in lost}
-    return [broken(item) if item.ordinal in gone else item for item in objects]
+    return [replace(broken(item), lost=True) if item.ordinal in gone else item for item in objects]

@@ -158,7 +158,9 @@ def read_root(entry: ByteSource, framing: Framing, limits: Limits, findings: Fin
     except Malformed as error:
         root, problems = None, (error.problem,)
     for problem in problems:
-        report_problem(problem, _label(root, problem, framing.revision), findings, {"file": entry.name})
+        ordinal = _ordinal(problem)
+        label = None if ordinal is None else entry_label(root["objects"][ordinal], ordinal, framing.revision)
+        report_problem(problem, label, findings, {"file": entry.name}, ordinal)
     if problems and root is None:
         return None
     if not isinstance(root, Members):
@@ -173,7 +175,13 @@ def read_root(entry: ByteSource, framing: Framing, limits: Limits, findings: Fin
     return root
 
 
-def report_problem(problem: Problem, label: str | None, findings: Findings, where: dict[str, object]) -> None:
+def report_problem(
+    problem: Problem,
+    label: str | None,
+    findings: Findings,
+    where: dict[str, object],
+    ordinal: int | None = None,
+) -> None:
     """A problem of `strict_json` as a finding of the same slug."""
     path = "".join(
         f"[{step}]" if isinstance(step, int) else f".{step[:100]}" for step in problem.path
@@ -190,13 +198,14 @@ def report_problem(problem: Problem, label: str | None, findings: Findings, wher
         where=place,
         expected="strict JSON",
         found=problem.found,
+        ordinal=ordinal,
     )
 
 
-def _label(root: Json, problem: Problem, revision: Revision) -> str | None:
-    if len(problem.path) >= 2 and problem.path[0] == "objects" and isinstance(problem.path[1], int):
-        return entry_label(root["objects"][problem.path[1]], problem.path[1], revision)
-    return None
+def _ordinal(problem: Problem) -> int | None:
+    """The object that a problem lies in."""
+    path = problem.path
+    return path[1] if len(path) >= 2 and path[0] == "objects" and isinstance(path[1], int) else None
 
 
 def entry_label(entry: Json, ordinal: int, revision: Revision) -> str:

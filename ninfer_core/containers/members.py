@@ -23,6 +23,7 @@ class Record:
     label: str | None
     path: str
     findings: Findings
+    ordinal: int | None = None  # of the object that the record is the entry of
 
     @property
     def sound(self) -> bool:
@@ -142,13 +143,23 @@ class Record:
 
     def _add(self, code: str, member: str, message: str, expected: str, found: str) -> None:
         where = {"member": show(member)[1:-1], "path": self.path}
-        self.findings.add(code, message, object=self.label, where=where, expected=expected, found=found)
+        self.findings.add(
+            code,
+            message,
+            object=self.label,
+            where=where,
+            expected=expected,
+            found=found,
+            ordinal=self.ordinal,
+        )
 
 
-def require_record(value: Json, label: str | None, path: str, findings: Findings) -> Record | None:
+def require_record(
+    value: Json, label: str | None, path: str, findings: Findings, ordinal: int | None = None
+) -> Record | None:
     """`value` as a record, or None with a finding."""
     if isinstance(value, Members):
-        return Record(value, label, path, findings)
+        return Record(value, label, path, findings, ordinal)
     findings.add(
         "structure.member_type",
         f"{path} is {type_name(value)}, not object",
@@ -156,5 +167,6 @@ def require_record(value: Json, label: str | None, path: str, findings: Findings
         where={"member": "", "path": path},
         expected="object",
         found=f"{type_name(value)} {show(value)}",
+        ordinal=ordinal,
     )
     return None

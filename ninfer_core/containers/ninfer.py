@@ -56,13 +56,18 @@ def read_artifact(
         *identity,
         tuple(objects),
         listed,
+        payload.sources,
+        payload.whole,
         tuple(payload.files),
         payload.joined,
+        framing.payload_offset,
         sections,
     )
 
 
-def report_cut_short(error: CutShort, name: str | None, findings: Findings) -> None:
+def report_cut_short(
+    error: CutShort, name: str | None, findings: Findings, ordinal: int | None = None
+) -> None:
     """A file that ended while it was read: an answer about the file, not a failure of ours."""
     findings.add(
         "structure.file_cut_short",
@@ -71,6 +76,7 @@ def report_cut_short(error: CutShort, name: str | None, findings: Findings) -> N
         where={"file": error.name, "offset": error.offset},
         expected=f"{error.wanted} bytes",
         found=f"{error.got} bytes",
+        ordinal=ordinal,
     )
 
 
@@ -99,6 +105,8 @@ class _Payload:
     files: list[PayloadFile]
     joined: Joined
     missing: list[tuple[int, int]]  # ranges of the logical payload that are not there or not to be trusted
+    sources: tuple[ByteSource, ...]
+    whole: bool
 
 
 class _Absent:
@@ -121,44 +129,49 @@ def _payload(files: FileSet, entry: str, root: Record, framing: Framing, finding
     if framing.revision.number < 3:
         size = max(0, source.size - start)
         whole = PayloadFile(source, framing.revision.header_bytes + framing.json_bytes, start, size)
-        return _Payload([whole], Joined(entry, [(source, start, size)]), [])
+        return _Payload([whole], Joined(entry, [(source, start, size)]), [], (source,), True)
+    header = framing.revision.header_bytes + framing.json_bytes
     found: list[PayloadFile] = []
     missing: list[tuple[int, int]] = []
+    sources: list[ByteSource] = [source]
+    known = True
     total = 0
     used = {entry}
     for index, value in enumerate(root.array("files", nonempty=True) or ()):
         record = require_record(value, None, f"files[{index}]", findings)
-        if record is None:
-            continue
-        record.closed(("path", "payload_bytes"))
-        length = record.integer("payload_bytes", 1)
-        if length is None:
-            continue
+        length = None
+        if record is not None:
+            record.closed(("path", "payload_bytes"))
+            length = record.integer("payload_bytes", 1)
+        if record is None or length is None:
+            known = False  # where the payload of every later file begins is not known either
+            break
         if total + length > U64_MAX:
-            message = f"the payloads of files 0 to {index} exceed 2^64-1 bytes"
             findings.add(
                 "structure.payload_overflow",
-                message,
+                f"the payloads of files 0 to {index} exceed 2^64-1 bytes",
                 where={"index": index},
                 expected="at most 2^64-1",
                 found=total + length,
             )
+            known = False
             break
-        part = (
-            _entry_part(record, framing, length, files.open(entry), findings)
-            if index == 0
-            else _part(files, record, index, framing, length, used, findings)
-        )
+        if index == 0:
+            part = _entry_part(record, framing, length, source, findings)
+        else:
+            part = _part(files, record, index, framing, length, used, findings)
+            known &= part is not None
+            if part is not None:
+                sources.append(part.source)
         if part is None:
-            absent = _Absent(str(record.members.get("path")), length)
-            part = PayloadFile(absent, 0, 0, length)
+            part = PayloadFile(_Absent(str(record.members.get("path")), length), 0, 0, length)
             missing.append((total, total + length))
         found.append(part)
         total += length
     if not found:
-        found.append(PayloadFile(source, framing.revision.header_bytes + framing.json_bytes, start, 0))
+        found.append(PayloadFile(source, header, start, 0))
     joined = Joined(entry, [(part.source, part.payload_offset, part.payload_bytes) for part in found])
-    return _Payload(found, joined, missing)
+    return _Payload(found, joined, missing, tuple(sources), known)
 
 
 def _entry_part(

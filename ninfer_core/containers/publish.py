@@ -19,10 +19,12 @@ class NewFile:
         self.name = path.name
         self.size = size
         self._temporary: Path | None = None
+        self._fd = -1
         try:
             self._fd = self._create()
             os.ftruncate(self._fd, size)
         except OSError as error:
+            self.close()
             raise CannotWrite(f"cannot write in {path.parent}: {error.strerror}") from error
 
     def _create(self) -> int:
@@ -98,12 +100,18 @@ def publish(files: Sequence[NewFile]) -> None:
     try:
         for file in reversed(files):
             file.link()
-        folder = os.open(files[0].path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _sync(files[0].path.parent)
     except BaseException:
         for file in files:  # the entry first: never is there one without its parts
             file.withdraw()
         raise
+
+
+def _sync(folder: Path) -> None:
+    # The names are on disk only when their folder is; not every file system can say so.
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -94,7 +94,7 @@ def blueprint(
     objects: Sequence[ObjectSpec],
     heading: Heading,
     revision: int = 2,
-    max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
+    max_file_bytes: int | None = None,
 ) -> Blueprint:
     """Lay out objects in the order given, tensors at multiples of 256, without other slack.
 
@@ -120,13 +120,14 @@ def blueprint(
         }
         text = _compact(root)
         start = align_up(spelling.header_bytes + len(text), PAGE)
-        if start + total > max_file_bytes:
+        if max_file_bytes is not None and start + total > max_file_bytes:
             raise Usage(
                 f"revision 2 is one file, and this one takes {start + total:,} bytes; write revision 3 to split it"
             )
         header = spelling.magic + len(text).to_bytes(8, "little") + text
         return Blueprint(2, offsets, (FileSpec(entry, header, start, 0, total),))
-    return Blueprint(3, offsets, _split(entry, entries, heading, objects, total, max_file_bytes, spelling))
+    limit = DEFAULT_MAX_FILE_BYTES if max_file_bytes is None else max_file_bytes
+    return Blueprint(3, offsets, _split(entry, entries, heading, objects, total, limit, spelling))
 
 
 def _place(objects: Sequence[ObjectSpec]) -> tuple[tuple[int, ...], int]:

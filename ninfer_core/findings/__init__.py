@@ -76,6 +76,7 @@ class Findings:
 
     items: list[Finding] = field(default_factory=list)
     unlisted: Counter[str] = field(default_factory=Counter)
+    failed: set[int] = field(default_factory=set)  # ordinals of objects with an error, listed or not
     _listed: Counter[str] = field(default_factory=Counter)
     _characters: int = 0
 
@@ -89,28 +90,39 @@ class Findings:
         expected: object = "",
         found: object = "",
         count: int = 1,
+        ordinal: int | None = None,
     ) -> None:
-        """Record one finding. Raises: UnknownName for a code that is not in `FINDINGS`."""
+        """Record one finding; `ordinal` is that of the object it fails. Raises: UnknownName for an unregistered code."""
         name = FINDINGS[code].name
-        if self._listed[name] >= MAX_PER_CODE or (self._characters > MAX_CHARACTERS and self._listed[name]):
+        if ordinal is not None and FINDINGS[code].severity == "error":
+            self.failed.add(ordinal)
+        if self._is_full(name):
             self.unlisted[name] += 1
             return
-        self._listed[name] += 1
         place = {key: _bounded(value) for key, value in (where or {}).items()}
         label = None if object is None else clip(object)
         finding = Finding(name, label, place, clip(str(expected)), clip(str(found)), clip(message), count)
-        self._characters += (
-            200 + len(finding.message) + len(finding.expected) + len(finding.found) + len(label or "")
-        )
-        self._characters += sum(_length(value) for value in place.values())
+        self._list(finding)
+
+    def _is_full(self, code: str) -> bool:
+        listed = self._listed[code]
+        return listed >= MAX_PER_CODE or (self._characters > MAX_CHARACTERS and listed > 0)
+
+    def _list(self, finding: Finding) -> None:
+        texts = (finding.message, finding.expected, finding.found, finding.object or "")
+        self._characters += 200 + sum(map(len, texts)) + sum(map(_length, finding.where.values()))
+        self._listed[finding.code] += 1
         self.items.append(finding)
 
     def extend(self, other: "Findings") -> None:
-        """Take over the findings of another collection, in order."""
-        self.items.extend(other.items)
+        """Take over the findings of another collection, in order, within the same limits."""
+        for finding in other.items:
+            if self._is_full(finding.code):
+                self.unlisted[finding.code] += 1
+            else:
+                self._list(finding)
         self.unlisted.update(other.unlisted)
-        self._listed.update(other._listed)
-        self._characters += other._characters
+        self.failed |= other.failed
 
     def blame(self, about: About) -> None:
         """Mark every finding as being about a recipe or a source; codes of the recipe's own stay with the recipe."""

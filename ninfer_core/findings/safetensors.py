@@ -223,7 +223,7 @@ _SHARDS = (
     error(
         "structure.index_file_name",
         "E2",
-        "The index names a shard by something that is not a plain file name.",
+        "The index names a shard by something that is not a plain file name, or by a link that leads out of the folder.",
         "A hostile index: shards lie beside it.",
         "Do not use this checkpoint before you know who wrote it.",
         where="tensor",

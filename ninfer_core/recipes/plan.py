@@ -14,7 +14,7 @@ from ninfer_core.io import ByteSource, FileSet
 from ninfer_core.layouts.base import Layout, Shape
 from ninfer_core.recipes.document import Recipe
 from ninfer_core.recipes.files import open_files
-from ninfer_core.recipes.nodes import Tensor, leaves
+from ninfer_core.recipes.nodes import Tensor, converts, hoist, leaves
 from ninfer_core.recipes.roles import compare_names, open_roles
 from ninfer_core.recipes.rules import Rule
 from ninfer_core.recipes.templates import Assignment, assignments, fill
@@ -33,6 +33,7 @@ class TensorPlan:
     encode: str
     value: Value
     sources: tuple[tuple[str, str], ...]
+    converted: bool  # whether words change their type on the way, and are not just moved
     rule: str  # JSON path in the recipe
 
 
@@ -134,9 +135,19 @@ def _tensor(
         checkpoint = checkpoints[leaf.role]
         return Stored(checkpoint, checkpoint.tensors[fill(leaf.name, values)])
 
-    value = evaluate(rule.value, stored)
+    value = evaluate(hoist(rule.value), stored)
     distinct = tuple(dict.fromkeys(sources))
-    return TensorPlan(name, rule.fmt, rule.layout, value.shape, rule.encode, value, distinct, rule.path)
+    return TensorPlan(
+        name,
+        rule.fmt,
+        rule.layout,
+        value.shape,
+        rule.encode,
+        value,
+        distinct,
+        converts(rule.value),
+        rule.path,
+    )
 
 
 def _fits(
@@ -191,18 +202,19 @@ def _refuse_unused(role: str, names: tuple[str, ...], findings: Findings) -> Non
 
 def report_source_changes(plan: Plan, findings: Findings) -> None:
     """A finding for every file that was written to since the plan was bound: what was read is then no one thing."""
-    changed = {role: what for role, checkpoint in plan.checkpoints.items() if (what := checkpoint.changed())}
-    for item in plan.objects:
-        if isinstance(item, ResourcePlan) and (what := item.source.changed()):
-            changed[item.file] = f"{item.file}: {what}"
     found = Findings()
-    for name, what in changed.items():
-        found.add(
-            "source.changed",
-            what,
-            where={"role" if name in plan.checkpoints else "file": name},
-            expected="no change",
-            found=what,
-        )
+
+    def compare(kind: str, name: str, what: str | None) -> None:
+        if what is not None:
+            where = {kind: name}
+            found.add(
+                "source.changed", f"{kind} {name}: {what}", where=where, expected="no change", found=what
+            )
+
+    for role, checkpoint in plan.checkpoints.items():
+        compare("role", role, checkpoint.changed())
+    for item in plan.objects:
+        if isinstance(item, ResourcePlan):
+            compare("input" if item.role is None else "file", item.file, item.source.changed())
     found.blame("source")
     findings.extend(found)

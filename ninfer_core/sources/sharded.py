@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ninfer_core import strict_json
+from ninfer_core.errors import LeadsOutside
 from ninfer_core.findings import Findings
 from ninfer_core.io import ByteSource, FileSet, is_plain_name
 from ninfer_core.sources.json_text import JsonLimits, printable, read_object
@@ -66,7 +67,18 @@ def _read(
             _add_missing(findings, file, shard, tensors)
             unread.add(shard)
             continue
-        sources[shard] = files.open(shard)
+        try:
+            sources[shard] = files.open(shard)
+        except LeadsOutside as error:
+            findings.add(
+                "structure.index_file_name",
+                str(error),
+                where={"file": file, "shard": shard},
+                expected="a file of the folder",
+                found="a link",
+            )
+            unread.add(shard)
+            continue
         header = read_header(sources[shard], findings, limits)
         if header is None:
             unread.add(shard)

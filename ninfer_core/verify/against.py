@@ -43,6 +43,7 @@ def pair(artifact: Artifact, plan: Plan, findings: Findings) -> Mapping[str, Obj
                 "parity.object_without_rule",
                 f"no rule of the recipe makes {item.name!r}",
                 object=item.name,
+                ordinal=item.ordinal,
                 expected="no such object",
                 found="an object",
             )
@@ -54,6 +55,7 @@ def pair(artifact: Artifact, plan: Plan, findings: Findings) -> Mapping[str, Obj
                 "parity.object_differs",
                 f"the artifact holds {have}, the recipe makes {want}",
                 object=item.name,
+                ordinal=item.ordinal,
                 expected=want,
                 found=have,
             )
@@ -80,11 +82,8 @@ def _compare_identity(artifact: Artifact, plan: Plan, findings: Findings) -> Non
             )
 
 
-def evidence(plan: Plan, item: ObjectPlan) -> str:
+def evidence(item: ObjectPlan) -> str:
     """How the words of an object are tied to the source once they are equal: moved as they are, or derived anew."""
     if isinstance(item, ResourcePlan):
         return "copied-exact"
-    moved = item.encode == "copy_words" and all(
-        plan.checkpoints[role].tensors[tensor].dtype == item.value.dtype for role, tensor in item.sources
-    )
-    return "copied-exact" if moved else "derived-exact"
+    return "copied-exact" if item.encode == "copy_words" and not item.converted else "derived-exact"

@@ -40,8 +40,15 @@ def merge(faults: Iterable[Fault]) -> list[Fault]:
     return list(merged.values())
 
 
-def report(faults: Iterable[Fault], name: str, findings: Findings, start: int | None = None) -> None:
-    """The merged faults of one object as findings; `start` is where the object begins in the logical file."""
+def report(
+    faults: Iterable[Fault],
+    name: str,
+    findings: Findings,
+    start: int | None = None,
+    ordinal: int | None = None,
+) -> None:
+    """The merged faults of one object as findings; `start` is where the object begins in the logical file,
+    `ordinal` the object that an error fails."""
     for fault in merge(faults):
         times = f" ({fault.count:,} in all, first shown)" if fault.count > 1 else ""
         where = {**fault.where, **{member: list(values) for member, values in fault.samples.items()}}
@@ -55,4 +62,5 @@ def report(faults: Iterable[Fault], name: str, findings: Findings, start: int | 
             expected=fault.expected,
             found=fault.found,
             count=fault.count,
+            ordinal=ordinal,
         )

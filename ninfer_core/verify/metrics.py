@@ -115,5 +115,5 @@ def error_metrics(sums: ErrorSums | None, why_none: str) -> dict[str, Any]:
         if norms == 0:
             undefined["cosine"] = "source or stored values are all zero"
         else:
-            values["cosine"] = sums.products / norms
+            values["cosine"] = max(-1.0, min(1.0, sums.products / norms))
     return {**values, "undefined": undefined}

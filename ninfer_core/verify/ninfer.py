@@ -13,7 +13,7 @@ from ninfer_core.containers.directory import (
 )
 from ninfer_core.containers.ninfer import read_artifact, report_cut_short
 from ninfer_core.errors import CannotRead, CutShort
-from ninfer_core.findings import Findings, clip
+from ninfer_core.findings import Findings
 from ninfer_core.identity import FileDigest, resource_identity, tensor_identity
 from ninfer_core.io import ByteSource, FileSet, Progress, no_progress, sha256
 from ninfer_core.kernels.values import CodeStatistics, ErrorSums
@@ -82,9 +82,7 @@ def verify_ninfer(
             findings.unlisted,
             verdict,
         )
-    levels = {}
-    if against is not None and against.plan is not None:
-        levels = {name: evidence(against.plan, item) for name, item in plans.items()}
+    levels = {name: evidence(item) for name, item in plans.items()}
     engine = _Engine(artifact, asked, plans, levels, skipped, findings, pool)
     return engine.run(started, against.plan if plans and against is not None else None)
 
@@ -116,7 +114,7 @@ class _Engine:
     def run(self, started: Callable[[Totals], None], plan: Plan | None) -> Report:
         """Every task on the pool, every result merged in order."""
         artifact = self.artifact
-        sources = [file.source for file in artifact.files if file.header_bytes]
+        sources = artifact.sources
         started(Totals(len(artifact.objects), self._bytes_ahead(sources)))
         tasks: list[Callable[[], object]] = [partial(_digest, source, self.pool) for source in sources]
         tasks.append(partial(unreferenced.scan, artifact, self.pool))
@@ -149,7 +147,7 @@ class _Engine:
             artifact.weights_id,
             artifact.name,
             digests,
-            len(digests) == len(artifact.files),
+            artifact.whole and len(digests) == len(sources),
             tuple(self.results),
             checks,
             tuple(self.findings),
@@ -209,8 +207,12 @@ class _Engine:
         part = Part(compared=plan is not None)
         try:
             part.sha256 = sha256(self.artifact.payload, item.offset, item.bytes, self.pool.advance)
+        except (CutShort, CannotRead) as error:
+            part.error = error
+            return part
+        try:
             if plan is not None:
-                expected = sha256(plan.source)
+                expected = sha256(plan.source, progress=lambda _: self.pool.check())
                 if (plan.source.size, expected) != (item.bytes, part.sha256):
                     have, want = (
                         f"{item.bytes} bytes, sha256 {part.sha256}",
@@ -227,7 +229,7 @@ class _Engine:
                         )
                     )
         except (CutShort, CannotRead) as error:
-            part.error = error
+            part.source_error = error
         return part
 
     def _merge(self, item: TensorObject | ResourceObject, parts: Sequence[Part]) -> None:
@@ -240,11 +242,12 @@ class _Engine:
                 else resource_identity(item.encoding, result.sha256)
             )
         start = self.artifact.logical_start + item.offset
-        faults.report((fault for part in parts for fault in part.faults), item.name, self.findings, start)
+        found = (fault for part in parts for fault in part.faults)
+        faults.report(found, item.name, self.findings, start, item.ordinal)
         error = next((part.error for part in parts if part.error is not None), None)
         if error is not None:
             if isinstance(error, CutShort):
-                report_cut_short(error, item.name, self.findings)
+                report_cut_short(error, item.name, self.findings, item.ordinal)
             result.reasons = dict.fromkeys(result.concerns, str(error))
             return
         result.covered = result.concerns if "parity" not in result.concerns else result.concerns - {"parity"}
@@ -260,6 +263,15 @@ class _Engine:
         plan = self.plans.get(item.name)
         if plan is None:
             result.reasons = {"parity": "no rule of the recipe makes this object as it is"}
+            return
+        source_error = next((part.source_error for part in parts if part.source_error is not None), None)
+        if source_error is not None:
+            result.reasons = {"parity": f"the source could not be read: {source_error}"}
+            if isinstance(source_error, CutShort):
+                found = Findings()
+                report_cut_short(source_error, item.name, found)
+                found.blame("source")
+                self.findings.extend(found)
             return
         if not all(part.compared for part in parts):
             result.reasons = {"parity": "the source of this object is refused"}
@@ -305,10 +317,8 @@ class _Engine:
                 )
 
     def _mark_failed(self) -> None:
-        # A finding about a source names a source tensor, which may have the name of an object by chance.
-        named = {finding.object for finding in self.findings.errors if finding.about != "source"}
         for result in self.results:
-            result.failed = clip(result.name) in named
+            result.failed = result.ordinal in self.findings.failed
 
 
 def _digest(source: ByteSource, pool: Pool) -> FileDigest | CutShort | CannotRead:

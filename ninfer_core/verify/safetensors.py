@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ninfer_core.containers.ninfer import report_cut_short
 from ninfer_core.errors import CannotRead, CutShort
-from ninfer_core.findings import Findings, clip
+from ninfer_core.findings import Findings
 from ninfer_core.identity import FileDigest
 from ninfer_core.io import CHUNK_BYTES, ByteSource, FileSet, Progress, chunks, no_progress, sha256
 from ninfer_core.kernels import cpu
@@ -99,9 +99,8 @@ def verify_safetensors(
                 expected="no change",
                 found=what,
             )
-    named = {finding.object for finding in findings.errors}
     for result in results:
-        result.failed = clip(result.name) in named
+        result.failed = result.ordinal in findings.failed
     checks, verdict = conclude(asked, results, findings, skipped)
     whole = checkpoint is not None and len(digests) == len(sources)
     if checkpoint is None and not entry.endswith(INDEX_SUFFIX):
@@ -188,7 +187,7 @@ def _merge(
 ) -> None:
     for result, outcome in zip(results, done, strict=True):
         if isinstance(outcome, CutShort):
-            report_cut_short(outcome, result.name, findings)
+            report_cut_short(outcome, result.name, findings, result.ordinal)
         if not isinstance(outcome, _Scan):
             result.reasons = dict.fromkeys(result.concerns, str(outcome))
             continue

@@ -37,6 +37,7 @@ class Part:
     sums: list[ErrorSums] = field(default_factory=list)
     compared: bool = True  # parity reached its end in every block of this part
     error: CutShort | CannotRead | None = None
+    source_error: CutShort | CannotRead | None = None  # the artifact's own words were read all the same
 
 
 class TensorPass:
@@ -132,12 +133,19 @@ class TensorPass:
         if "statistics" in self.asked:
             part.statistics.append((block, _statistics(item.format, block, planes)))
         if self.plan is not None:
-            comparison = compare_block(item, block, planes, self.plan)
-            part.faults += comparison.faults
-            part.compared &= comparison.complete
-            if comparison.sums is not None:
-                part.sums.append(comparison.sums)
+            self._compare(block, planes, self.plan, part)
         self.pool.advance(block.rows * block.columns * item.bytes // max(1, _elements(item)))
+
+    def _compare(self, block: Block, planes: Planes, plan: TensorPlan, part: Part) -> None:
+        try:
+            comparison = compare_block(self.item, block, planes, plan)
+        except (CutShort, CannotRead) as error:
+            part.source_error = error
+            return
+        part.faults += comparison.faults
+        part.compared &= comparison.complete
+        if comparison.sums is not None:
+            part.sums.append(comparison.sums)
 
 
 def read_planes(item: TensorObject, block: Block, source: ByteSource, start: int, buffers: Buffers) -> Planes:

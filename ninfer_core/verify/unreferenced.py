@@ -21,6 +21,7 @@ class Region:
     offset: int
     bytes: int
     what: str
+    start: int = 0  # where the source begins in the logical file
 
 
 def regions(artifact: Artifact) -> Iterator[Region]:
@@ -45,7 +46,7 @@ def regions(artifact: Artifact) -> Iterator[Region]:
         begin = min(begin, artifact.payload.size)
         if begin > cursor:
             what = "two objects" if begin < artifact.payload.size else "the last object and the end"
-            yield Region(artifact.payload, cursor, begin - cursor, what)
+            yield Region(artifact.payload, cursor, begin - cursor, what, artifact.logical_start)
         cursor = max(cursor, end)
 
 
@@ -62,7 +63,11 @@ def scan(artifact: Artifact, pool: Pool) -> Findings:
             findings.add(
                 "structure.unreferenced_bytes",
                 f"{count:,} of {region.bytes:,} bytes between {region.what} are not zero",
-                where={"file": region.source.name, "offset": region.offset + first, "bytes": region.bytes},
+                where={
+                    "file": region.source.name,
+                    "offset": region.start + region.offset + first,
+                    "bytes": region.bytes,
+                },
                 expected="zero bytes",
                 found=f"{count} nonzero bytes",
                 count=count,
@@ -74,6 +79,7 @@ def _nonzero(region: Region, pool: Pool) -> tuple[int, int]:
     first, count, done = -1, 0, 0
     buffer = pool.buffers.get("unreferenced", min(CHUNK_BYTES, region.bytes))
     for piece in chunks(region.source, region.offset, region.bytes, buffer.data):
+        pool.check()
         content = np.frombuffer(piece, np.uint8)
         if cpu.any_nonzero(content):
             if first < 0:

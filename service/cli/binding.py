@@ -89,7 +89,10 @@ def bound(
     try:
         return Bound(bind(recipe, files, opened_inputs, findings), findings)
     except CutShort as cut:
-        add_cut_short(findings, cut)
+        found = Findings()
+        add_cut_short(found, cut)
+        found.blame("source")
+        findings.extend(found)
         return Bound(None, findings)
 
 

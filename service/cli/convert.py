@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from ninfer_core.containers.ninfer import read_artifact
 from ninfer_core.containers.publish import require_free
-from ninfer_core.containers.writer import DEFAULT_MAX_FILE_BYTES
 from ninfer_core.errors import NinferError
 from ninfer_core.findings import Findings
 from ninfer_core.opening import open_path
@@ -88,7 +87,7 @@ def _write(
             plan,
             out,
             revision=request.revision,
-            max_file_bytes=request.max_file_bytes or DEFAULT_MAX_FILE_BYTES,
+            max_file_bytes=request.max_file_bytes,
             workers=request.threads,
             started=watch.started,
             progress=watch.progress,

@@ -48,8 +48,7 @@ def _decode(path: str, name: str, out: Path, threads: int | None) -> int:
 
 def _outcome(decoded: "Decoded", out: Path, begin: float) -> int:
     screen = console()
-    errors = [finding for finding in decoded.findings if finding.severity == "error"]
-    if errors:
+    if not decoded.written:
         screen.print(styled("  ", ("REFUSED", "bold red"), f"   {out}   nothing was written"))
         show_findings(screen, decoded.findings, more="verify PATH --json FILE has them all")
         screen.print()

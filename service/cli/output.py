@@ -122,6 +122,7 @@ def no_report(verdict: str, code: str, message: str) -> dict[str, Any]:
         "coverage": coverage(()),
         "objects": [],
         "findings": [],
+        "unlisted_findings": {},
         "versions": versions(),
         "error": {"code": code, "message": message},
     }

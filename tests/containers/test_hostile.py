@@ -1,5 +1,6 @@
 """Directories made to cost more than they weigh, and names that lead elsewhere."""
 
+import hashlib
 import itertools
 import json
 import os
@@ -8,6 +9,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -193,3 +195,67 @@ def test_only_revision_3_forbids_a_zero_character(tmp_path: Path):
     path = tmp_path / "a.ninfer"
     path.write_bytes(ninfer_file(2, {"identity": IDENTITY, "objects": [{**RECORD, "name": "a\0b"}]}, b"\1"))
     assert run(path).verdict == "passed"
+
+
+def test_objects_beyond_the_listed_findings_fail_too(tmp_path: Path):
+    """Ten thousand and three tensors with a code under a zero scale: the last three have no finding of their own."""
+    count = 10_003
+    payload = np.zeros((count, 512), np.uint8)
+    payload[:, 0] = 5
+    item = {
+        "kind": "tensor",
+        "shape": [1, 1],
+        "format": "W8G32_F16S",
+        "layout": "row-split-k128-v1",
+        "bytes": 264,
+    }
+    objects = [{"name": str(i), **item, "offset": 512 * i} for i in range(count)]
+    path = tmp_path / "a.ninfer"
+    path.write_bytes(ninfer_file(2, {"identity": IDENTITY, "objects": objects}, payload.tobytes()))
+    report = run(path)
+    assert {result.outcome for result in report.objects} == {"failed"}
+    assert report.unlisted == {"values.zero_scale_nonzero_code": 3}
+
+
+def test_a_legal_name_that_looks_like_a_place_is_not_blamed(tmp_path: Path):
+    path = tmp_path / "a.ninfer"
+    objects = [{"kind": "resource"}, {**RECORD, "name": "objects[0]"}]
+    path.write_bytes(ninfer_file(2, {"identity": IDENTITY, "objects": objects}, b"\1"))
+    assert [item.outcome for item in run(path).objects] == ["failed", "passed"]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [{"path": None, "payload_bytes": 1}, {"path": "p", "payload_bytes": 0}],
+        [{"path": None, "payload_bytes": 0}, {"path": "p", "payload_bytes": 1}],
+    ],
+)
+def test_no_digest_of_a_set_that_is_not_known(files: list[dict[str, Any]], tmp_path: Path):
+    (tmp_path / "a.ninfer").write_bytes(ninfer_file(3, revision_3(files=files), b"\1"))
+    (tmp_path / "p").write_bytes(
+        (b"NINPRT\0\3" + (1).to_bytes(8, "little") + bytes(16)).ljust(4096, b"\0") + b"\2"
+    )
+    report = run(tmp_path / "a.ninfer")
+    assert report.verdict == "failed"
+    assert report.digest is None
+    assert [file.name for file in report.files] == ["a.ninfer"]
+
+
+def test_a_cut_entry_still_has_its_digest(tmp_path: Path):
+    path = tmp_path / "a.ninfer"
+    path.write_bytes(ninfer_file(3, revision_3(files=[{"path": None, "payload_bytes": 100}]), b"\1"))
+    report = run(path)
+    assert "structure.entry_size_mismatch" in codes(report)
+    assert report.digest == "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
+    assert [item.outcome for item in report.objects] == ["not_checked"]
+
+
+def test_places_between_objects_count_in_the_logical_file(tmp_path: Path):
+    path = tmp_path / "a.ninfer"
+    objects = [RECORD, {**RECORD, "name": "b", "offset": 9}]
+    content = ninfer_file(2, {"identity": IDENTITY, "objects": objects}, b"\1\0\0\0\7\0\0\0\0\1")
+    path.write_bytes(content)
+    finding = run(path).findings[0]
+    assert finding.code == "structure.unreferenced_bytes"
+    assert content[finding.where["offset"]] == 7

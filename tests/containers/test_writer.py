@@ -140,3 +140,14 @@ def test_a_folder_that_is_not_there(tmp_path: Path):
         require_free([tmp_path / "no" / "a"])
     with pytest.raises(CannotWrite):
         NewFile(tmp_path / "no" / "a", 1)
+
+
+def test_a_file_that_cannot_grow_leaves_no_temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_):
+        raise OSError(27, "File too large")
+
+    monkeypatch.setattr("os.O_TMPFILE", 0)
+    monkeypatch.setattr("os.ftruncate", refuse)
+    with pytest.raises(CannotWrite, match="too large"):
+        NewFile(tmp_path / "a", 4)
+    assert list(tmp_path.iterdir()) == []
