@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ninfer_core.containers.directory import TensorObject
 from ninfer_core.containers.ninfer import read_artifact
-from ninfer_core.containers.publish import NewFile, publish, require_free
+from ninfer_core.containers.output import Output
+from ninfer_core.containers.publish import publish, require_free
 from ninfer_core.containers.writer import (
     ARTIFACT_ID_BYTES,
-    ARTIFACT_ID_OFFSET,
     Blueprint,
     Heading,
     ObjectSpec,
@@ -26,7 +26,7 @@ from ninfer_core.errors import CutShort
 from ninfer_core.findings import Finding, Findings
 from ninfer_core.formats import GroupedFormat
 from ninfer_core.identity import FileDigest, artifact_digest, content_root, resource_identity, tensor_identity
-from ninfer_core.io import CHUNK_BYTES, Joined, Progress, chunks, no_progress, sha256
+from ninfer_core.io import CHUNK_BYTES, Progress, chunks, no_progress, sha256
 from ninfer_core.kernels import cpu
 from ninfer_core.kernels.values import EncodeFault, GroupedPlanes
 from ninfer_core.layouts import RESOURCE_ENCODING
@@ -127,69 +127,12 @@ def convert(
     require_free([out.with_name(file.name) for file in draft.files])
     pool = Pool(workers, progress)
     started(Totals(len(plan.objects), draft.bytes * 3))
-    with _Output(draft, out) as output:
+    with Output(draft, out) as output:
         return _Converter(plan, draft, output, pool).run()
 
 
-class _Output:
-    """The new files as one writable logical payload, and as the `FileSet` they will be."""
-
-    def __init__(self, draft: Blueprint, out: Path) -> None:
-        self.draft = draft
-        self.files: list[NewFile] = []
-        try:
-            for file in draft.files:
-                self.files.append(NewFile(out.with_name(file.name), file.bytes))
-        except BaseException:
-            self.__exit__()
-            raise
-        self.payload = Joined(
-            out.name,
-            [
-                (new, spec.payload_offset, spec.payload_bytes)
-                for new, spec in zip(self.files, draft.files, strict=True)
-            ],
-        )
-
-    def __enter__(self) -> "_Output":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for file in self.files:
-            file.close()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The entry first."""
-        return tuple(file.name for file in self.files)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.names
-
-    def open(self, name: str) -> NewFile:
-        """See `FileSet.open`."""
-        return self.files[self.names.index(name)]
-
-    def write(self, content: memoryview, offset: int) -> None:
-        """Write at an offset of the logical payload; a range may straddle files. Raises: CannotWrite."""
-        end = offset + len(content)
-        for new, spec in zip(self.files, self.draft.files, strict=True):
-            low, high = max(offset, spec.payload_begin), min(end, spec.payload_begin + spec.payload_bytes)
-            if low < high:
-                new.write(
-                    content[low - offset : high - offset], spec.payload_offset + low - spec.payload_begin
-                )
-
-    def write_headers(self, artifact_id: bytes) -> None:
-        """The headers, with the id in place where the revision has one."""
-        for new, spec in zip(self.files, self.draft.files, strict=True):
-            new.write(spec.header, 0)
-            if self.draft.revision == 3:
-                new.write(artifact_id, ARTIFACT_ID_OFFSET)
-
-
 class _Converter:
-    def __init__(self, plan: Plan, draft: Blueprint, output: _Output, pool: Pool) -> None:
+    def __init__(self, plan: Plan, draft: Blueprint, output: Output, pool: Pool) -> None:
         self.plan, self.draft, self.output, self.pool = plan, draft, output, pool
         self.findings = Findings()
         self.objects = [
