@@ -23,6 +23,7 @@ from ninfer_core.containers.writer import (
     blueprint,
 )
 from ninfer_core.errors import CutShort
+from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Finding, Findings
 from ninfer_core.formats import GroupedFormat
 from ninfer_core.identity import FileDigest, artifact_digest, content_root, resource_identity, tensor_identity
@@ -185,15 +186,7 @@ class _Converter:
             item.clamped = sum(outcome.clamped for outcome in outcomes)
             cut = next((outcome.cut for outcome in outcomes if outcome.cut is not None), None)
             if cut is not None:
-                where = {"file": cut.name, "offset": cut.offset}
-                self.findings.add(
-                    "structure.file_cut_short",
-                    str(cut),
-                    object=item.name,
-                    where=where,
-                    expected=f"{cut.wanted} bytes",
-                    found=f"{cut.got} bytes",
-                )
+                report_cut_short(cut, self.findings, item.name, about="source")
 
     def _tasks(self, item: Written) -> Iterator[Callable[[], _Outcome]]:
         plan = item.plan

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ninfer_core.containers.directory import ArtifactObject, BrokenObject, ResourceObject, TensorObject
-from ninfer_core.containers.ninfer import read_artifact, report_cut_short
+from ninfer_core.containers.ninfer import read_artifact
 from ninfer_core.containers.publish import NewFile, publish, require_free
 from ninfer_core.errors import CutShort, Usage
+from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Finding, Findings, clip
 from ninfer_core.formats import BlockFormat, DirectFormat, GroupedFormat, RowFormat
 from ninfer_core.io import ByteSource, Progress, no_progress
@@ -116,7 +117,7 @@ def _decode(
         found: list[Fault] = []
         for outcome in pool.run(tasks):
             if isinstance(outcome, CutShort):
-                report_cut_short(outcome, item.name, findings)
+                report_cut_short(outcome, findings, item.name, item.ordinal)
             else:
                 found += outcome
         faults.report(found, item.name, findings)

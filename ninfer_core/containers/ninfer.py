@@ -4,6 +4,7 @@ Order: header, directory text, root, parts, objects, places, references. Each st
 a later stage runs on whatever the earlier ones could make sense of.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ninfer_core.containers.directory import Artifact, Limits, PayloadFile
@@ -13,6 +14,7 @@ from ninfer_core.containers.members import Record, is_text, require_record
 from ninfer_core.containers.sections import read_sections
 from ninfer_core.containers.spelling import PART_HEADER_BYTES, PART_MAGIC, PART_PAYLOAD_OFFSET
 from ninfer_core.errors import CannotRead, CutShort, LeadsOutside
+from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Findings
 from ninfer_core.io import ByteSource, FileSet, Joined, is_plain_name, read
 from ninfer_core.layouts.base import U64_MAX
@@ -33,7 +35,7 @@ def read_artifact(
         framing = read_framing(source, limits, findings)
         members = read_root(source, framing, limits, findings) if framing is not None else None
     except CutShort as error:
-        report_cut_short(error, None, findings)
+        report_cut_short(error, findings)
         return None
     if framing is None or members is None:
         return None
@@ -62,21 +64,6 @@ def read_artifact(
         payload.joined,
         framing.payload_offset,
         sections,
-    )
-
-
-def report_cut_short(
-    error: CutShort, name: str | None, findings: Findings, ordinal: int | None = None
-) -> None:
-    """A file that ended while it was read: an answer about the file, not a failure of ours."""
-    findings.add(
-        "structure.file_cut_short",
-        str(error),
-        object=name,
-        where={"file": error.name, "offset": error.offset},
-        expected=f"{error.wanted} bytes",
-        found=f"{error.got} bytes",
-        ordinal=ordinal,
     )
 
 
@@ -237,7 +224,7 @@ def _part(
         source = files.open(path)
         head = read(source, 0, min(source.size, PART_HEADER_BYTES))
     except CutShort as error:
-        report_cut_short(error, None, findings)
+        report_cut_short(error, findings)
         return None
     except LeadsOutside as error:
         # Said without a look at what the link leads to.
@@ -249,49 +236,30 @@ def _part(
             found="a link",
         )
         return None
-    faults = len(findings)
+    faults = list(_header_faults(head, source.size, path, index, size, framing.artifact_id))
+    for slug, message, expected, found in faults:
+        findings.add(f"structure.{slug}", message, where=where, expected=expected, found=found)
+    # Judged by what was found here, not by what the list of findings still takes.
+    return None if faults else PayloadFile(source, PART_HEADER_BYTES, PART_PAYLOAD_OFFSET, size)
+
+
+def _header_faults(
+    head: bytes, file_bytes: int, path: str, index: int, size: int, artifact_id: bytes
+) -> Iterator[tuple[str, str, object, object]]:
+    """Slug, message, expected and found of everything that is wrong with the header or the length of a part."""
+    name, whole = show(path), PART_PAYLOAD_OFFSET + size
     if head[:8] != PART_MAGIC:
-        findings.add(
-            "structure.part_magic",
-            f"{show(path)} does not begin with the magic of a part",
-            where=where,
-            expected=PART_MAGIC.hex(" "),
-            found=head[:8].hex(" "),
-        )
-    elif len(head) < PART_HEADER_BYTES:
-        findings.add(
-            "structure.part_size_mismatch",
-            f"{show(path)} ends inside its header",
-            where=where,
-            expected=PART_PAYLOAD_OFFSET + size,
-            found=source.size,
-        )
-    else:
-        stated = int.from_bytes(head[8:16], "little")
-        if stated != index:
-            findings.add(
-                "structure.part_index",
-                f"{show(path)} says it is part {stated}, not {index}",
-                where=where,
-                expected=index,
-                found=stated,
-            )
-        if head[16:] != framing.artifact_id:
-            findings.add(
-                "structure.part_artifact_id",
-                f"{show(path)} belongs to another artifact",
-                where=where,
-                expected=framing.artifact_id.hex(),
-                found=head[16:].hex(),
-            )
-        if source.size != PART_PAYLOAD_OFFSET + size:
-            findings.add(
-                "structure.part_size_mismatch",
-                f"{show(path)} has {source.size:,} bytes, its record says {PART_PAYLOAD_OFFSET + size:,}",
-                where=where,
-                expected=PART_PAYLOAD_OFFSET + size,
-                found=source.size,
-            )
-    if len(findings) > faults:
-        return None
-    return PayloadFile(source, PART_HEADER_BYTES, PART_PAYLOAD_OFFSET, size)
+        message = f"{name} does not begin with the magic of a part"
+        yield "part_magic", message, PART_MAGIC.hex(" "), head[:8].hex(" ")
+        return
+    if len(head) < PART_HEADER_BYTES:
+        yield "part_size_mismatch", f"{name} ends inside its header", whole, file_bytes
+        return
+    stated = int.from_bytes(head[8:16], "little")
+    if stated != index:
+        yield "part_index", f"{name} says it is part {stated}, not {index}", index, stated
+    if head[16:] != artifact_id:
+        yield "part_artifact_id", f"{name} belongs to another artifact", artifact_id.hex(), head[16:].hex()
+    if file_bytes != whole:
+        message = f"{name} has {file_bytes:,} bytes, its record says {whole:,}"
+        yield "part_size_mismatch", message, whole, file_bytes

@@ -7,7 +7,6 @@ from typing import Any
 
 from ninfer_core.containers.spelling import (
     PAGE,
-    PART_HEADER_BYTES,
     PART_MAGIC,
     PART_PAYLOAD_OFFSET,
     REVISIONS,
@@ -225,18 +224,3 @@ def _sizes(start: int, total: int, max_file_bytes: int) -> list[int]:
 
 def _compact(root: Mapping[str, Any]) -> bytes:
     return json.dumps(root, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
-
-
-__all__ = [
-    "ARTIFACT_ID_BYTES",
-    "ARTIFACT_ID_OFFSET",
-    "DEFAULT_MAX_FILE_BYTES",
-    "PART_HEADER_BYTES",
-    "Blueprint",
-    "FileSpec",
-    "Heading",
-    "ObjectSpec",
-    "ResourceSpec",
-    "TensorSpec",
-    "blueprint",
-]

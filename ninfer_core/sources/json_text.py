@@ -6,6 +6,7 @@ from itertools import islice
 
 from ninfer_core import strict_json
 from ninfer_core.errors import CutShort
+from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Findings
 from ninfer_core.io import ByteSource, read
 from ninfer_core.sources.pointer import HEAD_BYTES, pointer_stub
@@ -75,7 +76,7 @@ def read_object(source: ByteSource, limits: JsonLimits, findings: Findings) -> M
     try:
         text = read(source, 0, source.size)
     except CutShort as cut:
-        add_cut_short(findings, cut)
+        report_cut_short(cut, findings)
         return None
     if add_pointer(findings, source.name, text[:HEAD_BYTES]):
         return None
@@ -111,17 +112,6 @@ def add_pointer(findings: Findings, file: str, head: bytes, name: str | None = N
         found="pointer text" + (f" for a file of {stub.bytes:,} bytes" if stub.bytes is not None else ""),
     )
     return True
-
-
-def add_cut_short(findings: Findings, cut: CutShort) -> None:
-    """The finding for a file that became shorter while it was read."""
-    findings.add(
-        "structure.file_cut_short",
-        str(cut),
-        where={"file": cut.name, "offset": cut.offset},
-        expected=f"{cut.wanted:,} bytes",
-        found=f"{cut.got:,} bytes",
-    )
 
 
 def _add(findings: Findings, file: str, problem: Problem, root_key: str | None) -> None:

@@ -12,11 +12,12 @@ from typing import Final
 
 from ninfer_core import strict_json
 from ninfer_core.errors import CutShort
+from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Findings
 from ninfer_core.io import ByteSource, read
 from ninfer_core.layouts.base import Shape
 from ninfer_core.sources.entries import Entry, EntryReader
-from ninfer_core.sources.json_text import add_cut_short, add_pointer, parse_object
+from ninfer_core.sources.json_text import add_pointer, parse_object
 from ninfer_core.sources.pointer import HEAD_BYTES
 from ninfer_core.strict_json import Json, Members
 
@@ -64,7 +65,7 @@ def read_header(source: ByteSource, findings: Findings, limits: HeaderLimits | N
     try:
         header = _read(source, found, limits)
     except CutShort as cut:
-        add_cut_short(found, cut)
+        report_cut_short(cut, found)
         header = None
     findings.extend(found)
     return None if found.errors else header

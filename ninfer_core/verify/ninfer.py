@@ -11,8 +11,9 @@ from ninfer_core.containers.directory import (
     ResourceObject,
     TensorObject,
 )
-from ninfer_core.containers.ninfer import read_artifact, report_cut_short
+from ninfer_core.containers.ninfer import read_artifact
 from ninfer_core.errors import CannotRead, CutShort
+from ninfer_core.file_findings import report_changes, report_cut_short
 from ninfer_core.findings import Findings
 from ninfer_core.identity import FileDigest, resource_identity, tensor_identity
 from ninfer_core.io import ByteSource, FileSet, Progress, no_progress, sha256
@@ -135,7 +136,7 @@ class _Engine:
         unread = [str(outcome) for outcome in outcomes if isinstance(outcome, CannotRead)]
         if unread:
             self.skipped["structure"] = unread[0]
-        self._report_changes(sources)
+        report_changes(sources, self.findings)
         if plan is not None:
             report_source_changes(plan, self.findings)
         self._mark_failed()
@@ -181,10 +182,9 @@ class _Engine:
                 return ObjectResult(item.ordinal, item.name, "resource", None, None, None, *place)
             case BrokenObject():
                 kind = "resource" if item.kind == "resource" else "tensor"
-                name = item.name if item.name is not None else f"objects[{item.ordinal}]"
                 return ObjectResult(
                     item.ordinal,
-                    name,
+                    item.label,
                     item.kind,
                     item.format,
                     item.layout,
@@ -247,7 +247,7 @@ class _Engine:
         error = next((part.error for part in parts if part.error is not None), None)
         if error is not None:
             if isinstance(error, CutShort):
-                report_cut_short(error, item.name, self.findings, item.ordinal)
+                report_cut_short(error, self.findings, item.name, item.ordinal)
             result.reasons = dict.fromkeys(result.concerns, str(error))
             return
         result.covered = result.concerns if "parity" not in result.concerns else result.concerns - {"parity"}
@@ -268,10 +268,7 @@ class _Engine:
         if source_error is not None:
             result.reasons = {"parity": f"the source could not be read: {source_error}"}
             if isinstance(source_error, CutShort):
-                found = Findings()
-                report_cut_short(source_error, item.name, found)
-                found.blame("source")
-                self.findings.extend(found)
+                report_cut_short(source_error, self.findings, item.name, about="source")
             return
         if not all(part.compared for part in parts):
             result.reasons = {"parity": "the source of this object is refused"}
@@ -305,17 +302,6 @@ class _Engine:
                 found="zeros",
             )
 
-    def _report_changes(self, sources: Sequence[ByteSource]) -> None:
-        for source in sources:
-            if what := source.changed():
-                self.findings.add(
-                    "structure.file_changed",
-                    f"{source.name}: {what}",
-                    where={"file": source.name},
-                    expected="no change",
-                    found=what,
-                )
-
     def _mark_failed(self) -> None:
         for result in self.results:
             result.failed = result.ordinal in self.findings.failed
@@ -334,7 +320,7 @@ def _report_digests(outcomes: Sequence[object], findings: Findings) -> tuple[Fil
         if isinstance(outcome, FileDigest):
             digests.append(outcome)
         elif isinstance(outcome, CutShort):
-            report_cut_short(outcome, None, findings)
+            report_cut_short(outcome, findings)
     return tuple(digests)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ninfer_core.containers.ninfer import report_cut_short
 from ninfer_core.errors import CannotRead, CutShort
+from ninfer_core.file_findings import report_changes, report_cut_short
 from ninfer_core.findings import Findings
 from ninfer_core.identity import FileDigest
 from ninfer_core.io import CHUNK_BYTES, ByteSource, FileSet, Progress, chunks, no_progress, sha256
@@ -85,20 +85,11 @@ def verify_safetensors(
         if isinstance(outcome, FileDigest):
             digests.append(outcome)
         elif isinstance(outcome, CutShort):
-            report_cut_short(outcome, None, findings)
+            report_cut_short(outcome, findings)
         else:
             skipped["structure"] = str(outcome)
     _merge(done, results, findings, asked)
-    for source in sources:
-        if what := source.changed():
-            where = {"file": source.name}
-            findings.add(
-                "structure.file_changed",
-                f"{source.name}: {what}",
-                where=where,
-                expected="no change",
-                found=what,
-            )
+    report_changes(sources, findings)
     for result in results:
         result.failed = result.ordinal in findings.failed
     checks, verdict = conclude(asked, results, findings, skipped)
@@ -187,7 +178,7 @@ def _merge(
 ) -> None:
     for result, outcome in zip(results, done, strict=True):
         if isinstance(outcome, CutShort):
-            report_cut_short(outcome, result.name, findings, result.ordinal)
+            report_cut_short(outcome, findings, result.name, result.ordinal)
         if not isinstance(outcome, _Scan):
             result.reasons = dict.fromkeys(result.concerns, str(outcome))
             continue

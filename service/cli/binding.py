@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ninfer_core.errors import CannotRead, CutShort, Usage
+from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Findings
 from ninfer_core.io import DiskFile, DiskFiles
 from ninfer_core.recipes import Plan, Recipe, bind, load_recipe
 from ninfer_core.sources.checkpoint import INDEX_SUFFIX
-from ninfer_core.sources.json_text import add_cut_short
 
 DEFAULT_ROLE = "base"
 
@@ -89,10 +89,7 @@ def bound(
     try:
         return Bound(bind(recipe, files, opened_inputs, findings), findings)
     except CutShort as cut:
-        found = Findings()
-        add_cut_short(found, cut)
-        found.blame("source")
-        findings.extend(found)
+        report_cut_short(cut, findings, about="source")
         return Bound(None, findings)
 
 

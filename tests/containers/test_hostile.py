@@ -259,3 +259,18 @@ def test_places_between_objects_count_in_the_logical_file(tmp_path: Path):
     finding = run(path).findings[0]
     assert finding.code == "structure.unreferenced_bytes"
     assert content[finding.where["offset"]] == 7
+
+
+def test_a_bad_part_beyond_the_listed_findings_is_still_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What is not listed any more is judged all the same: nothing is read out of a part that is not one."""
+    monkeypatch.setattr("ninfer_core.findings.MAX_PER_CODE", 1)
+    names = ("p1", "p2")
+    files = [{"path": None, "payload_bytes": 1}, *({"path": name, "payload_bytes": 1} for name in names)]
+    resource = {"kind": "resource", "encoding": "raw_bytes_v1", "bytes": 1}
+    objects = [{"id": str(offset), **resource, "offset": offset} for offset in range(3)]
+    (tmp_path / "a.ninfer").write_bytes(ninfer_file(3, revision_3(objects=objects, files=files), b"\1"))
+    for name in names:
+        (tmp_path / name).write_bytes(b"no part".ljust(4097, b"\0"))
+    report = run(tmp_path / "a.ninfer")
+    assert [item.outcome for item in report.objects] == ["passed", "not_checked", "not_checked"]
+    assert report.digest is None
