@@ -142,14 +142,6 @@ def same_planes(a: GroupedPlanes, b: GroupedPlanes) -> bool:
     return same_bytes(a.scales, b.scales) and same_bytes(a.base, b.base) and same_bytes(a.high, b.high)
 
 
-def unpack_grouped(fmt: GroupedFormat, columns: int, planes: GroupedPlanes, out: NDArray[np.int8]) -> None:
-    """Signed codes of every physical lane into `out`, int8 [rows, groups per row * group]."""
-    _geometry(fmt, columns, planes)
-    base, high, scales = _planes(planes)
-    lines = scales.size * fmt.group // _tiles.LINE
-    _tiles.unpack_rows(fmt.code_bits, base, high, lines, _output(out, scales.size * fmt.group))
-
-
 def _output(out: Words, size: int) -> Words:
     if out.size != size or not out.flags.c_contiguous:
         raise ValueError(f"the output must be contiguous and hold {size} elements")

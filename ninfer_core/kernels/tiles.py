@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from ninfer_core.kernels import scalar
-from ninfer_core.kernels.cache import inline, kernel
+from ninfer_core.kernels.cache import inline
 
 LINE: Final = 128
 TILE: Final = 32
@@ -154,11 +154,3 @@ def scale_codes(codes: Array, quarters: Array, lines: int, values: Array) -> Non
             out[i, lane + 32] = np.float32(rows[i, lane + 32]) * b
             out[i, lane + 64] = np.float32(rows[i, lane + 64]) * c
             out[i, lane + 96] = np.float32(rows[i, lane + 96]) * d
-
-
-@kernel
-def unpack_rows(bits: int, base: Array, high: Array, lines: int, out: Array) -> None:
-    """All lanes of `lines` physical lines into `out`, int8 [lines * LINE]."""
-    for first in range(0, lines, TILE):
-        count = min(TILE, lines - first)
-        unpack(bits, base, high, first, count, out[first * LINE : (first + count) * LINE])
