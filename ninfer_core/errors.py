@@ -77,3 +77,9 @@ class Usage(NinferError):
     """The question itself makes no sense: unknown check, ambiguous folder, missing argument."""
 
     code = "usage"
+
+
+class OutOfStep(NinferError):
+    """Outcomes that are not those of the tasks at hand: another file, other checks, or another version made them."""
+
+    code = "out_of_step"

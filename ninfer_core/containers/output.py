@@ -1,10 +1,19 @@
 """The files of a new artifact while they are being filled."""
 
 from pathlib import Path
+from typing import Protocol
 
 from ninfer_core.containers.publish import NewFile
 from ninfer_core.containers.writer import ARTIFACT_ID_OFFSET, Blueprint
 from ninfer_core.io import Joined
+
+
+class Sink(Protocol):
+    """What a conversion writes to; any thread may."""
+
+    def write(self, content: memoryview, offset: int) -> None:
+        """All of `content` at an offset of the logical payload. Raises: CannotWrite."""
+        ...
 
 
 class Output:

@@ -36,13 +36,7 @@ class NewFile:
 
     def write(self, content: Buffer | bytes, offset: int) -> None:
         """All of `content` at `offset`. Raises: CannotWrite."""
-        view = memoryview(content).cast("B")
-        done = 0
-        while done < len(view):
-            try:
-                done += os.pwrite(self._fd, view[done:], offset + done)
-            except OSError as error:
-                raise CannotWrite(f"cannot write {self.path}: {error.strerror}") from error
+        pour(self._fd, self.path, content, offset)
 
     def read_into(self, buffer: Buffer, offset: int) -> None:
         """See `ByteSource.read_into`."""
@@ -55,21 +49,31 @@ class NewFile:
     def link(self) -> None:
         """Give the finished file its name. Raises: CannotWrite when the name is taken."""
         try:
+            self.link_as(self.path)
+        except FileExistsError:
+            raise CannotWrite(f"{self.path} exists and is never overwritten") from None
+
+    def link_as(self, path: Path, mode: int | None = None) -> None:
+        """Give the finished file a name on the same file system, and permissions if given; its bytes are on disk then.
+
+        The name itself is there for good when its folder is synced. Raises: FileExistsError, CannotWrite.
+        """
+        try:
+            if mode is not None:
+                os.fchmod(self._fd, mode)
             os.fsync(self._fd)
             if self._temporary is not None:
-                os.link(self._temporary, self.path)
+                os.link(self._temporary, path)
             else:
-                folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+                folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
                 try:
-                    os.link(
-                        f"/proc/self/fd/{self._fd}", self.path.name, dst_dir_fd=folder, follow_symlinks=True
-                    )
+                    os.link(f"/proc/self/fd/{self._fd}", path.name, dst_dir_fd=folder, follow_symlinks=True)
                 finally:
                     os.close(folder)
         except FileExistsError:
-            raise CannotWrite(f"{self.path} exists and is never overwritten") from None
+            raise
         except OSError as error:
-            raise CannotWrite(f"cannot publish {self.path}: {error.strerror}") from error
+            raise CannotWrite(f"cannot publish {path}: {error.strerror}") from error
 
     def withdraw(self) -> None:
         """Take the name back where it is this file's: an interrupt may come between the link and its being noted."""
@@ -84,6 +88,17 @@ class NewFile:
             self._fd = -1
         if self._temporary is not None:
             self._temporary.unlink(missing_ok=True)
+
+
+def pour(descriptor: int, path: Path, content: Buffer | bytes, offset: int) -> None:
+    """Write all of `content` at `offset` of an open file, which is `path`. Raises: CannotWrite."""
+    view = memoryview(content).cast("B")
+    done = 0
+    while done < len(view):
+        try:
+            done += os.pwrite(descriptor, view[done:], offset + done)
+        except OSError as error:
+            raise CannotWrite(f"cannot write {path}: {error.strerror}") from error
 
 
 def require_free(paths: Sequence[Path]) -> None:

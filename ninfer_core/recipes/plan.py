@@ -20,6 +20,7 @@ from ninfer_core.recipes.rules import Rule
 from ninfer_core.recipes.templates import Assignment, assignments, fill
 from ninfer_core.recipes.values import Stored, Value, evaluate
 from ninfer_core.sources.checkpoint import Checkpoint
+from ninfer_core.sources.dtypes import DTYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,10 @@ class TensorPlan:
     sources: tuple[tuple[str, str], ...]
     converted: bool  # whether words change their type on the way, and are not just moved
     rule: str  # JSON path in the recipe
+
+    def source_bytes(self, elements: int) -> int:
+        """About what it takes to read so many elements."""
+        return elements * DTYPES[self.value.dtype].bits // 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ninfer_core.io import Progress, no_progress
+from ninfer_core.io import FileSet, Progress, no_progress
 from ninfer_core.verify.checks import CHECKS, MEANINGS, Asked, asked
 from ninfer_core.verify.totals import Totals
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ninfer_core.opening import ArtifactKind, Opened
     from ninfer_core.verify.against import Against
     from ninfer_core.verify.report import Report
+    from ninfer_core.verify.task import Prepared
 
 
 def default_checks(kind: "ArtifactKind", with_parity: bool) -> tuple[str, ...]:
@@ -18,6 +19,34 @@ def default_checks(kind: "ArtifactKind", with_parity: bool) -> tuple[str, ...]:
     if kind == "safetensors":
         return ("structure", "statistics", *(("parity",) if with_parity else ()))
     return ("structure", "layout", "values", "statistics", *(("parity",) if with_parity else ()))
+
+
+def prepare(
+    kind: "ArtifactKind",
+    files: FileSet,
+    entry: str,
+    checks: Asked,
+    against: "Against | None" = None,
+    *,
+    workers: int | None = None,
+    progress: Progress = no_progress,
+) -> "Prepared":
+    """Read the directory of an artifact of any kind and plan its verification; `entry` names its first file.
+
+    `progress` hears bytes as they are done; `workers` are the threads of the pool, should it run the tasks.
+    Raises: CannotRead when the entry cannot be opened.
+    """
+    # Engines load the compiler, which listing and inspecting must not pay for.
+    from ninfer_core.verify.pool import Pool
+
+    pool = Pool(workers, progress)
+    if kind == "safetensors":
+        from ninfer_core.verify.safetensors import prepare_safetensors
+
+        return prepare_safetensors(files, entry, checks, pool)
+    from ninfer_core.verify.ninfer import prepare_ninfer
+
+    return prepare_ninfer(files, entry, checks, against, pool)
 
 
 def verify(
@@ -29,19 +58,15 @@ def verify(
     started: Callable[[Totals], None] = lambda _: None,
     progress: Progress = no_progress,
 ) -> "Report":
-    """Verify an opened artifact of any kind. Raises: CannotRead."""
-    # Engines load the compiler, which listing and inspecting must not pay for.
-    if opened.kind == "safetensors":
-        from ninfer_core.verify.safetensors import verify_safetensors
+    """Verify an opened artifact of any kind, all in this process; `started` hears what is ahead.
 
-        return verify_safetensors(
-            opened.files, opened.entry, checks, workers=workers, started=started, progress=progress
-        )
-    from ninfer_core.verify.ninfer import verify_ninfer
-
-    return verify_ninfer(
-        opened.files, opened.entry, checks, against, workers=workers, started=started, progress=progress
+    Raises: CannotRead when the entry cannot be opened, KeyboardInterrupt after stopping every thread.
+    """
+    prepared = prepare(
+        opened.kind, opened.files, opened.entry, checks, against, workers=workers, progress=progress
     )
+    started(prepared.totals)
+    return prepared.conclude(prepared.pool.run(task.run for task in prepared.tasks))
 
 
-__all__ = ["CHECKS", "MEANINGS", "Asked", "Totals", "asked", "default_checks", "verify"]
+__all__ = ["CHECKS", "MEANINGS", "Asked", "Totals", "asked", "default_checks", "prepare", "verify"]

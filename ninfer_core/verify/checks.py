@@ -11,6 +11,7 @@ Outcome = Literal["passed", "failed", "not_checked", "not_asked"]
 Verdict = Literal["passed", "failed", "incomplete", "error", "cancelled"]
 
 CHECKS: tuple[CheckName, ...] = ("structure", "layout", "values", "statistics", "parity")
+WORD_CHECKS: frozenset[CheckName] = frozenset(("layout", "values", "statistics"))
 MEANINGS: dict[CheckName, str] = {
     "structure": "framing, directory, registry names, sizes and places",
     "layout": "padding lanes, wholly padded groups and gaps between planes are zero",

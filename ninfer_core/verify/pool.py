@@ -4,13 +4,14 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ninfer_core.io import Progress, no_progress
 
+Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
@@ -33,7 +34,11 @@ class Buffers(threading.local):
 
 
 class Pool:
-    """Runs tasks on `workers` threads; `advance` and `check` are what a task calls on its way."""
+    """Runs tasks on `workers` threads; `advance` and `check` are what a task calls on its way.
+
+    Threads of the caller may run tasks as well. What `progress` raises leaves the task that called it, and stops no
+    other unless `run` started them both.
+    """
 
     def __init__(self, workers: int | None = None, progress: Progress = no_progress) -> None:
         self.workers = workers or os.cpu_count() or 1
@@ -43,19 +48,25 @@ class Pool:
         self._stop = threading.Event()
 
     def advance(self, count: int) -> None:
-        """Report bytes done. Raises: Stopped."""
-        self.check()
+        """Report bytes done. Raises: Stopped, and what the progress raises."""
+        self._go_on()
         with self._lock:
             self._progress(count)
 
     def check(self) -> None:
-        """Raises: Stopped when the pass is to end."""
+        """Where nothing is counted, work can be stopped all the same. Raises: as `advance`."""
+        self.advance(0)
+
+    def _go_on(self) -> None:
         if self._stop.is_set():
             raise Stopped
 
-    def run(self, tasks: Iterable[Callable[[], Result]]) -> list[Result]:
-        """Results in the order of the tasks. The first exception stops every other task and is raised.
+    def run(
+        self, tasks: Iterable[Callable[Given, Result]], *given: Given.args, **named: Given.kwargs
+    ) -> list[Result]:
+        """Results in the order of the tasks, each called with what is `given`.
 
+        The first exception stops every other task and is raised.
         Threads take the next task themselves: half a million tasks cost a list, not half a million futures.
         """
         waiting = list(tasks)
@@ -64,12 +75,12 @@ class Pool:
 
         def work() -> None:
             while True:
-                self.check()
+                self._go_on()
                 with self._lock:
                     number = next(numbers, None)
                 if number is None:
                     return
-                results[number] = waiting[number]()
+                results[number] = waiting[number](*given, **named)
 
         with ThreadPoolExecutor(self.workers, thread_name_prefix="pass") as executor:
             try:

@@ -1,8 +1,7 @@
 """The engine for safetensors files and sharded sets: structure, digests, and what is odd about the words."""
 
 import hashlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,17 +11,19 @@ from numpy.typing import NDArray
 from ninfer_core.errors import CannotRead, CutShort
 from ninfer_core.file_findings import report_changes, report_cut_short
 from ninfer_core.findings import Findings
-from ninfer_core.identity import FileDigest
-from ninfer_core.io import CHUNK_BYTES, ByteSource, FileSet, Progress, chunks, no_progress, sha256
+from ninfer_core.io import CHUNK_BYTES, ByteSource, FileSet, chunks
 from ninfer_core.kernels import cpu
 from ninfer_core.kernels.values import WordStatistics
 from ninfer_core.sources.checkpoint import INDEX_SUFFIX, Checkpoint, Kind, open_checkpoint
 from ninfer_core.sources.dtypes import DTYPES
 from ninfer_core.sources.safetensors import SourceTensor
 from ninfer_core.verify.checks import Asked, CheckName
+from ninfer_core.verify.files import digest_tasks, take_digests
 from ninfer_core.verify.metrics import WORDS, word_metrics
+from ninfer_core.verify.outcomes import Outcome, Outcomes, Scan
 from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.report import ObjectResult, Report, conclude
+from ninfer_core.verify.task import Prepared, Task
 from ninfer_core.verify.totals import Totals
 
 # Bytes of the 8-bit floats that are NaN, infinite, +0, -0: each dialect has its own (E8M0 has no zero).
@@ -40,83 +41,81 @@ _NOT_HERE: dict[CheckName, str] = {
 }
 
 
-def verify_safetensors(
-    files: FileSet,
-    entry: str,
-    asked: Asked,
-    *,
-    workers: int | None = None,
-    started: Callable[[Totals], None] = lambda _: None,
-    progress: Progress = no_progress,
-) -> Report:
-    """Verify one safetensors file, or the index `entry` with its shards. Raises: CannotRead."""
+def prepare_safetensors(files: FileSet, entry: str, asked: Asked, pool: Pool) -> Prepared:
+    """One safetensors file, or the index `entry` with its shards. Raises: CannotRead when it cannot be opened."""
     findings = Findings()
     kind = Kind.INDEX if entry.endswith(INDEX_SUFFIX) else Kind.FILE
     checkpoint = open_checkpoint(files, kind, entry, findings)
-    skipped = {check: reason for check, reason in _NOT_HERE.items() if check in asked}
-    pool = Pool(workers, progress)
-    sources: list[ByteSource] = [files.open(entry)]
-    results: list[ObjectResult] = []
-    if checkpoint is None:
-        skipped |= {
-            check: "there is no sound header to read" for check in asked.checks if check != "structure"
-        }
-    else:
-        sources = [checkpoint.source(file.name) for file in checkpoint.files]
-        results = [
-            _result(ordinal, tensor, asked) for ordinal, tensor in enumerate(checkpoint.tensors.values())
-        ]
-    started(
-        Totals(
-            len(results), sum(source.size for source in sources) + sum(item.bytes or 0 for item in results)
+    return _Pass(files.open(entry), checkpoint, kind, asked, findings, pool)
+
+
+class _Pass:
+    """Files, then tensors; the entry alone when there is no sound header."""
+
+    def __init__(
+        self,
+        entry: ByteSource,
+        checkpoint: Checkpoint | None,
+        kind: Kind,
+        asked: Asked,
+        findings: Findings,
+        pool: Pool,
+    ) -> None:
+        self.pool = pool
+        self._kind, self._asked, self._findings = kind, asked, findings
+        self._sound = checkpoint is not None
+        self._sources: tuple[ByteSource, ...] = (entry,)
+        self._tensors: tuple[SourceTensor, ...] = ()
+        if checkpoint is not None:
+            self._sources = tuple(checkpoint.source(file.name) for file in checkpoint.files)
+            self._tensors = tuple(checkpoint.tensors.values())
+        self.totals = Totals(
+            len(self._tensors),
+            sum(source.size for source in self._sources) + sum(tensor.bytes for tensor in self._tensors),
         )
-    )
-    tasks: list[Callable[[], FileDigest | _Scan | CutShort | CannotRead]] = [
-        partial(_file, source, pool) for source in sources
-    ]
-    if checkpoint is not None:
-        tasks += [
-            partial(_tensor, checkpoint, tensor, "statistics" in asked, pool)
-            for tensor in checkpoint.tensors.values()
-        ]
-    done = iter(pool.run(tasks))
-    digests = []
-    for _, outcome in zip(sources, done, strict=False):  # sources first: it must not eat a tensor's outcome
-        if isinstance(outcome, FileDigest):
-            digests.append(outcome)
-        elif isinstance(outcome, CutShort):
-            report_cut_short(outcome, findings)
-        else:
-            skipped["structure"] = str(outcome)
-    _merge(done, results, findings, asked)
-    report_changes(sources, findings)
-    for result in results:
-        result.failed = result.ordinal in findings.failed
-    checks, verdict = conclude(asked, results, findings, skipped)
-    whole = checkpoint is not None and len(digests) == len(sources)
-    if checkpoint is None and not entry.endswith(INDEX_SUFFIX):
-        whole = len(digests) == 1  # one file: its digest says which bytes were judged
-    return Report(
-        "safetensors",
-        None,
-        None,
-        None,
-        None,
-        tuple(digests),
-        whole,
-        tuple(results),
-        checks,
-        tuple(findings),
-        findings.unlisted,
-        verdict,
-    )
+        tasks: list[Task[[], Outcome]] = [*digest_tasks(self._sources, pool)]
+        if checkpoint is not None:
+            look = "statistics" in asked
+            for tensor in self._tensors:
+                tasks.append(Task(tensor.bytes, partial(_tensor, checkpoint, tensor, look, pool)))
+        self.tasks: Sequence[Task[[], Outcome]] = tasks
 
-
-@dataclass(slots=True)
-class _Scan:
-    sha256: str
-    statistics: WordStatistics | None = None
-    metrics: dict[str, Any] = field(default_factory=dict)
+    def conclude(self, outcomes: Iterable[Outcome]) -> Report:
+        """See `Prepared.conclude`."""
+        findings = Findings()
+        findings.extend(self._findings)
+        asked = self._asked
+        skipped = {check: reason for check, reason in _NOT_HERE.items() if check in asked}
+        if not self._sound:
+            skipped |= dict.fromkeys(asked.checks - {"structure"}, "there is no sound header to read")
+        done = Outcomes(outcomes)
+        digests, unread = take_digests(len(self._sources), done, findings)
+        if unread:
+            skipped["structure"] = unread[-1]
+        results = [_result(ordinal, tensor, asked) for ordinal, tensor in enumerate(self._tensors)]
+        for result in results:
+            _merge(result, done, findings)
+        done.end()
+        report_changes(self._sources, findings)
+        for result in results:
+            result.failed = result.ordinal in findings.failed
+        checks, verdict = conclude(asked, results, findings, skipped)
+        # One file's digest says which bytes were judged, a broken index does not.
+        judged = self._sound or self._kind is Kind.FILE
+        return Report(
+            "safetensors",
+            None,
+            None,
+            None,
+            None,
+            digests,
+            judged and len(digests) == len(self._sources),
+            tuple(results),
+            checks,
+            tuple(findings),
+            findings.unlisted,
+            verdict,
+        )
 
 
 def _result(ordinal: int, tensor: SourceTensor, asked: Asked) -> ObjectResult:
@@ -134,16 +133,7 @@ def _result(ordinal: int, tensor: SourceTensor, asked: Asked) -> ObjectResult:
     )
 
 
-def _file(source: ByteSource, pool: Pool) -> FileDigest | CutShort | CannotRead:
-    try:
-        return FileDigest(source.name, source.size, sha256(source, progress=pool.advance))
-    except (CutShort, CannotRead) as error:
-        return error
-
-
-def _tensor(
-    checkpoint: Checkpoint, tensor: SourceTensor, look: bool, pool: Pool
-) -> _Scan | CutShort | CannotRead:
+def _tensor(checkpoint: Checkpoint, tensor: SourceTensor, look: bool, pool: Pool) -> Outcome:
     digest = hashlib.sha256()
     word = DTYPES[tensor.dtype].word
     statistics: WordStatistics | None = None
@@ -157,8 +147,7 @@ def _tensor(
             pool.advance(len(piece))
     except (CutShort, CannotRead) as error:
         return error
-    metrics = word_metrics(tensor.dtype, statistics) if statistics is not None else {}
-    return _Scan(digest.hexdigest(), statistics, metrics)
+    return Scan(digest.hexdigest(), statistics)
 
 
 def _look(words: NDArray[Any], dtype: str) -> WordStatistics | None:
@@ -170,22 +159,17 @@ def _look(words: NDArray[Any], dtype: str) -> WordStatistics | None:
     return cpu.statistics_direct(words, dtype) if dtype in (*WORDS, "I32") else None
 
 
-def _merge(
-    done: Iterator[FileDigest | _Scan | CutShort | CannotRead],
-    results: list[ObjectResult],
-    findings: Findings,
-    asked: Asked,
-) -> None:
-    for result, outcome in zip(results, done, strict=True):
-        if isinstance(outcome, CutShort):
-            report_cut_short(outcome, findings, result.name, result.ordinal)
-        if not isinstance(outcome, _Scan):
-            result.reasons = dict.fromkeys(result.concerns, str(outcome))
-            continue
-        result.sha256, result.metrics = outcome.sha256, outcome.metrics
-        result.covered = result.concerns
-        if outcome.statistics is not None and "statistics" in asked:
-            _advise(result, outcome.statistics, findings)
+def _merge(result: ObjectResult, outcomes: Outcomes, findings: Findings) -> None:
+    outcome = outcomes.take(Scan, CutShort, CannotRead)
+    if isinstance(outcome, CutShort):
+        report_cut_short(outcome, findings, result.name, result.ordinal)
+    if not isinstance(outcome, Scan):
+        result.reasons = dict.fromkeys(result.concerns, str(outcome))
+        return
+    result.sha256, result.covered = outcome.sha256, result.concerns
+    if outcome.statistics is not None:
+        result.metrics = word_metrics(result.format or "", outcome.statistics)
+        _advise(result, outcome.statistics, findings)
 
 
 def _advise(result: ObjectResult, statistics: WordStatistics, findings: Findings) -> None:

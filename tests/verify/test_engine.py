@@ -20,9 +20,8 @@ from ninfer_core.formats import (
 )
 from ninfer_core.io import MemorySource
 from ninfer_core.opening import open_path
-from ninfer_core.verify import asked, default_checks, verify
+from ninfer_core.verify import asked, default_checks, prepare, verify
 from ninfer_core.verify.against import Against
-from ninfer_core.verify.ninfer import verify_ninfer
 from tests.build import (
     EVERYTHING,
     codes,
@@ -210,7 +209,8 @@ def test_a_file_that_ends_or_fails_while_being_read(size: int, broken: bool, tmp
     path = write_artifact(tmp_path / "a.ninfer", {"w": (BF16, (size // 2,), payload)})
     content = path.read_bytes()
     source = Shrinking(content, len(content) - 1, broken)
-    report = verify_ninfer(OneFile(source), "a.ninfer", asked(EVERYTHING))
+    prepared = prepare("ninfer", OneFile(source), "a.ninfer", asked(EVERYTHING))
+    report = prepared.conclude(prepared.pool.run(task.run for task in prepared.tasks))
     json.dumps(report.as_json(), allow_nan=False)
     assert report.digest is None
     if broken:
