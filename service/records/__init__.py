@@ -1,0 +1,1 @@
+"""What is remembered: tables and every query over them."""

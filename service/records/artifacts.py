@@ -1,0 +1,112 @@
+"""Queries over what a project holds: contents, artifacts and their files."""
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import func, literal, or_, select
+from sqlalchemy.orm import Session
+
+from service.records.models import Artifact, ArtifactFile, Blob
+from service.records.pages import Page, cut, decode, encode, fetched, identifier
+from service.records.rows import batches, insert_new, values
+from service.records.types import HostileText, now
+
+_LISTING = "artifacts"
+
+
+def add_blob(session: Session, project_id: str, sha256: str, bytes: int) -> bool:  # noqa: A002  as the column
+    """Note that the project holds this content; False when it did already."""
+    row = Blob(project_id=project_id, sha256=sha256, bytes=bytes, created_at=now())
+    return insert_new(session, Blob, [values(row)]) == 1
+
+
+def find_blob(session: Session, project_id: str, sha256: str) -> Blob | None:
+    """The content, when this project holds it."""
+    return session.get(Blob, (project_id, sha256))
+
+
+def find_blobs(session: Session, project_id: str, shas: Iterable[str]) -> dict[str, Blob]:
+    """Those contents that this project holds, by their sha256."""
+    found: dict[str, Blob] = {}
+    for batch in batches(dict.fromkeys(shas)):
+        query = select(Blob).where(Blob.project_id == project_id, Blob.sha256.in_(batch))
+        found |= {blob.sha256: blob for blob in session.scalars(query)}
+    return found
+
+
+def add_artifact(
+    session: Session, artifact: Artifact, files: Sequence[ArtifactFile]
+) -> tuple[Artifact, bool]:
+    """The stored artifact, and whether it is new: one with the same digest stands as it is, whoever was first.
+
+    The files are numbered in the order given.
+    """
+    new = insert_new(session, Artifact, [values(artifact)]) == 1
+    if new:
+        rows = [
+            {
+                **values(file),
+                "artifact_id": artifact.id,
+                "project_id": artifact.project_id,
+                "ordinal": ordinal,
+            }
+            for ordinal, file in enumerate(files)
+        ]
+        insert_new(session, ArtifactFile, rows)
+    stored = find_artifact(session, artifact.project_id, artifact.digest)
+    if stored is None:
+        raise RuntimeError("the id of an artifact is taken")
+    return stored, new
+
+
+def find_artifact(session: Session, project_id: str, digest: str) -> Artifact | None:
+    """The artifact with a digest."""
+    query = select(Artifact).where(Artifact.project_id == project_id, Artifact.digest == digest)
+    return session.scalars(query).one_or_none()
+
+
+def artifact(session: Session, artifact_id: str) -> Artifact | None:
+    """The artifact with an id, whichever project it belongs to: for rows that refer to it, and for workers."""
+    return session.get(Artifact, artifact_id)
+
+
+def files(session: Session, artifact_id: str) -> list[ArtifactFile]:
+    """The files of an artifact, in order."""
+    query = select(ArtifactFile).where(ArtifactFile.artifact_id == artifact_id).order_by(ArtifactFile.ordinal)
+    return list(session.scalars(query))
+
+
+def artifacts(
+    session: Session,
+    project_id: str,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    kind: str | None = None,
+    q: str | None = None,
+) -> Page[Artifact]:
+    """Artifacts, newest first; `q` is looked for in digest, names and ids, without regard to the case of ASCII letters.
+
+    Raises: BadCursor.
+    """
+    query = select(Artifact).where(Artifact.project_id == project_id)
+    if kind is not None:
+        query = query.where(Artifact.kind == kind)
+    if q:
+        # Not LIKE: its pattern has a length limit on SQLite, and wildcards to escape.
+        position = func.instr if session.get_bind().dialect.name == "sqlite" else func.strpos
+        columns = (Artifact.digest, Artifact.entry, Artifact.model_id, Artifact.weights_id)
+        wanted = func.lower(literal(q, HostileText()))
+        query = query.where(or_(*(position(func.lower(column), wanted) > 0 for column in columns)))
+    after = decode(cursor, _LISTING, identifier)
+    if after is not None:
+        query = query.where(Artifact.id < after[0])
+    rows = session.scalars(query.order_by(Artifact.id.desc()).limit(fetched(limit))).all()
+    return cut(rows, limit, lambda row: encode(_LISTING, row.id))
+
+
+def unlisted(session: Session, limit: int) -> list[Artifact]:
+    """Artifacts of every project whose directory was not read yet, oldest first."""
+    pending = Artifact.listing == literal(
+        "pending", literal_execute=True
+    )  # a literal, or SQLite ignores the index
+    return list(session.scalars(select(Artifact).where(pending).order_by(Artifact.id).limit(limit)))

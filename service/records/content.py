@@ -1,0 +1,47 @@
+"""What is held: contents, artifacts and their objects, checkpoints, recipes and encoder profiles, under one name."""
+
+from service.records.artifacts import (
+    add_artifact,
+    add_blob,
+    artifact,
+    artifacts,
+    files,
+    find_artifact,
+    find_blob,
+    find_blobs,
+    unlisted,
+)
+from service.records.objects import list_objects, object_at, objects
+from service.records.sources import (
+    add_checkpoint,
+    add_recipe,
+    checkpoint,
+    checkpoint_files,
+    checkpoints,
+    profiles,
+    recipe,
+    recipes,
+)
+
+__all__ = [
+    "add_artifact",
+    "add_blob",
+    "add_checkpoint",
+    "add_recipe",
+    "artifact",
+    "artifacts",
+    "checkpoint",
+    "checkpoint_files",
+    "checkpoints",
+    "files",
+    "find_artifact",
+    "find_blob",
+    "find_blobs",
+    "list_objects",
+    "object_at",
+    "objects",
+    "profiles",
+    "recipe",
+    "recipes",
+    "unlisted",
+]

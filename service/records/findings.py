@@ -1,0 +1,42 @@
+"""Queries over findings: those of runs and those of conversions have the same columns and one owner each."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from sqlalchemy import select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from service.records.models import ConversionFinding, Finding
+from service.records.pages import Page, cut, decode, encode, fetched, ordinal
+from service.records.rows import insert_new, values
+
+F = TypeVar("F", Finding, ConversionFinding)
+
+_LISTING = "findings"
+
+
+def save(session: Session, model: type[F], owner: dict[str, str], rows: Iterable[F]) -> None:
+    """Store findings of `owner` (its column and id, and the project); what is there by number stands."""
+    insert_new(session, model, ({**values(row), **owner} for row in rows))
+
+
+def page(
+    session: Session,
+    model: type[F],
+    owner: InstrumentedAttribute[str],
+    owner_id: str,
+    *,
+    limit: int,
+    cursor: str | None,
+    **wanted: Any,
+) -> Page[F]:
+    """Findings in the order of the report; `wanted` holds values of columns, None for any. Raises: BadCursor."""
+    query = select(model).where(owner == owner_id)
+    for column, value in wanted.items():
+        if value is not None:
+            query = query.where(getattr(model, column) == value)
+    after = decode(cursor, _LISTING, ordinal)
+    if after is not None:
+        query = query.where(model.seq > after[0])
+    rows = session.scalars(query.order_by(model.seq).limit(fetched(limit))).all()
+    return cut(rows, limit, lambda row: encode(_LISTING, row.seq))

@@ -1,0 +1,186 @@
+"""Queries over jobs. A job is open while it is `queued` or `running`; its final state is set once and never changes."""
+
+from typing import Any, Final
+
+from sqlalchemy import select, text
+from sqlalchemy.orm import Session
+
+from service.records.events import add_event, events, locked
+from service.records.models import Artifact, Conversion, Job, Run
+from service.records.pages import Page, cut, decode, encode, fetched, identifier
+from service.records.rows import insert_new, values
+from service.records.shards import (
+    Progress,
+    advance,
+    drop_outcomes,
+    finish_shard,
+    outcomes,
+    plan,
+    progress,
+    progress_of,
+    shard,
+    shards,
+)
+from service.records.types import now
+
+__all__ = [
+    "FINAL",
+    "OPEN",
+    "Progress",
+    "add",
+    "add_event",
+    "advance",
+    "begin",
+    "by_key",
+    "cancel_requested",
+    "events",
+    "finish",
+    "finish_shard",
+    "get",
+    "job",
+    "jobs",
+    "open_jobs",
+    "outcomes",
+    "plan",
+    "progress",
+    "progress_of",
+    "request_cancel",
+    "shard",
+    "shards",
+]
+
+OPEN: Final = ("queued", "running")
+FINAL: Final = ("passed", "failed", "incomplete", "error", "cancelled")
+_LISTING = "jobs"
+
+
+def add(session: Session, job: Job) -> Job:
+    """The stored job: `job`, or the one that has its idempotency key already; compare their ids to tell."""
+    new = insert_new(session, Job, [values(job)]) == 1
+    stored = get(session, job.id)
+    if stored is None and job.idempotency_key is not None:
+        stored = by_key(session, job.project_id, job.idempotency_key)
+    if stored is None:
+        raise RuntimeError("a job was neither stored nor found")
+    if new:
+        add_event(session, stored, "state:queued", "state", {"state": stored.state})
+    return stored
+
+
+def by_key(session: Session, project_id: str, key: str) -> Job | None:
+    """The job with an idempotency key."""
+    query = select(Job).where(Job.project_id == project_id, Job.idempotency_key == key)
+    return session.scalars(query).one_or_none()
+
+
+def job(session: Session, project_id: str, job_id: str) -> Job | None:
+    """The job with an id."""
+    return session.scalars(select(Job).where(Job.project_id == project_id, Job.id == job_id)).one_or_none()
+
+
+def get(session: Session, job_id: str) -> Job | None:
+    """The job with an id, whichever project it belongs to: for workers."""
+    return session.get(Job, job_id)
+
+
+def jobs(
+    session: Session,
+    project_id: str,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    state: str | None = None,
+    type: str | None = None,  # noqa: A002  as the column
+) -> Page[Job]:
+    """Jobs, newest first. Raises: BadCursor."""
+    query = select(Job).where(Job.project_id == project_id)
+    if state is not None:
+        query = query.where(Job.state == state)
+    if type is not None:
+        query = query.where(Job.type == type)
+    after = decode(cursor, _LISTING, identifier)
+    if after is not None:
+        query = query.where(Job.id < after[0])
+    rows = session.scalars(query.order_by(Job.id.desc()).limit(fetched(limit))).all()
+    return cut(rows, limit, lambda row: encode(_LISTING, row.id))
+
+
+def open_jobs(session: Session, limit: int) -> list[Job]:
+    """The jobs of every project that are queued or running, oldest first."""
+    # Spelled as in the index `ix_jobs_open`, or SQLite does not use it.
+    query = select(Job).where(text("jobs.state IN ('queued', 'running')")).order_by(Job.id).limit(limit)
+    return list(session.scalars(query))
+
+
+def begin(session: Session, job_id: str) -> bool:
+    """Let a queued job run; whether it is running now, also when it was before. False for one that is over."""
+    found = locked(session, job_id)
+    if found is None or found.state not in OPEN:
+        return False
+    if found.state == "queued":
+        found.state = "running"
+        found.started_at = now()
+        session.flush()
+        add_event(session, found, "state:running", "state", {"state": "running"})
+    return True
+
+
+def request_cancel(session: Session, project_id: str, job_id: str) -> Job | None:
+    """Cancel a queued job at once, ask a running one to stop, leave one that is over; None when there is none."""
+    found = locked(session, job_id)
+    if found is None or found.project_id != project_id:
+        return None
+    if found.state == "queued":
+        finish(session, job_id, "cancelled")
+    elif found.state == "running":
+        found.cancel_requested = True
+        session.flush()
+    return found
+
+
+def cancel_requested(session: Session, job_id: str) -> bool:
+    """Whether somebody asked a job to stop."""
+    return bool(session.scalar(select(Job.cancel_requested).where(Job.id == job_id)))
+
+
+def finish(
+    session: Session,
+    job_id: str,
+    state: str,
+    *,
+    artifact_id: str | None = None,
+    error: dict[str, Any] | None = None,
+) -> bool:
+    """Set the final state, unless there is one; whether this call did. Its run or conversion must be stored before.
+
+    Raises: ValueError for a state that is not final.
+    """
+    if state not in FINAL:
+        raise ValueError(f"{state!r} is not a final state")
+    found = locked(session, job_id)
+    if found is None or found.state not in OPEN:
+        return False
+    found.state = state
+    found.finished_at = now()
+    found.error = error
+    if artifact_id is not None:
+        found.artifact_id = artifact_id
+    session.flush()
+    drop_outcomes(session, job_id)
+    add_event(session, found, "state:final", "state", _ending(session, found))
+    return True
+
+
+def _ending(session: Session, found: Job) -> dict[str, Any]:
+    data: dict[str, Any] = {"state": found.state}
+    for name, model in (("run", Run), ("conversion", Conversion)):
+        made = session.execute(select(model.id, model.verdict).where(model.job_id == found.id)).first()
+        if made is not None:
+            data[name] = made[0]
+            if made[1] is not None:
+                data["verdict"] = made[1]
+    if found.artifact_id is not None:
+        data["artifact"] = session.scalar(select(Artifact.digest).where(Artifact.id == found.artifact_id))
+    if found.error is not None:
+        data["error"] = found.error
+    return data

@@ -1,0 +1,373 @@
+"""The tables. Every query over them lives in this package.
+
+Every table of a tenant's data carries `project_id`; what belongs to no tenant (projects themselves, the registry of
+encoder profiles, live workers) does not. Digests are spelled `sha256:<hex>`, columns called `sha256` are bare hex.
+Every text is a `HostileText` or `HostileString`: names out of files and whatever a client asks for may hold anything.
+Sizes out of files beyond a signed 64-bit integer stay inside `Json`.
+"""
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.engine.default import DefaultExecutionContext
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from service.records.types import HostileString, HostileText, Json, Utc, name_key
+
+NAMING: dict[str, str] = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+DEFAULT_PROJECT = "default"
+ID = HostileString(32)
+DIGEST = HostileString(71)
+SHA256 = HostileString(64)
+
+
+class Base(DeclarativeBase):
+    """The metadata with every constraint named."""
+
+    metadata = MetaData(naming_convention=NAMING)
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        str: HostileText,
+        int: BigInteger,
+        float: Float(53),
+        bool: Boolean,
+        datetime: Utc,
+    }
+
+
+class Project(Base):
+    """A tenant; one called `default` until tenants come."""
+
+    __tablename__ = "projects"
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
+    name: Mapped[str] = mapped_column(HostileString(100), unique=True)
+    created_at: Mapped[datetime]
+
+
+class OfProject:
+    """A table of a tenant's data."""
+
+    project_id: Mapped[str] = mapped_column(ID, ForeignKey("projects.id"))
+
+
+class Token(OfProject, Base):
+    """An API token or a browser session, known by the sha256 of its text."""
+
+    __tablename__ = "tokens"
+    sha256: Mapped[str] = mapped_column(SHA256, primary_key=True)
+    kind: Mapped[str] = mapped_column(HostileString(10))  # api, session
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime | None]
+
+
+class Blob(OfProject, Base):
+    """Content that this project holds; the bytes lie in the blob store under their sha256."""
+
+    __tablename__ = "blobs"
+    project_id: Mapped[str] = mapped_column(ID, ForeignKey("projects.id"), primary_key=True)
+    sha256: Mapped[str] = mapped_column(SHA256, primary_key=True)
+    bytes: Mapped[int]
+    created_at: Mapped[datetime]
+
+
+class Artifact(OfProject, Base):
+    """An immutable file or set of files, known by its digest."""
+
+    __tablename__ = "artifacts"
+    __table_args__ = (
+        UniqueConstraint("project_id", "digest"),
+        Index(None, "project_id", "id"),
+        Index(
+            "ix_artifacts_unlisted",
+            "id",
+            sqlite_where=text("listing = 'pending'"),
+            postgresql_where=text("listing = 'pending'"),
+        ),
+    )
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
+    digest: Mapped[str] = mapped_column(DIGEST)
+    kind: Mapped[str] = mapped_column(HostileString(20))  # ninfer, safetensors
+    entry: Mapped[str]  # name of the file to begin with
+    bytes: Mapped[int]
+    origin: Mapped[str] = mapped_column(HostileString(10))  # pushed, converted
+    listing: Mapped[str] = mapped_column(
+        HostileString(10)
+    )  # pending, listed, unreadable: what became of reading its directory
+    revision: Mapped[int | None]
+    model_id: Mapped[str | None] = mapped_column(HostileText)
+    weights_id: Mapped[str | None] = mapped_column(HostileText)
+    object_count: Mapped[int | None]
+    created_at: Mapped[datetime]
+
+
+class ArtifactFile(OfProject, Base):
+    """One file of an artifact."""
+
+    __tablename__ = "artifact_files"
+    artifact_id: Mapped[str] = mapped_column(ID, ForeignKey("artifacts.id"), primary_key=True)
+    ordinal: Mapped[int] = mapped_column(Integer, primary_key=True)
+    name: Mapped[str]
+    sha256: Mapped[str] = mapped_column(SHA256)
+    bytes: Mapped[int]
+
+
+def _name_key(context: DefaultExecutionContext) -> str:
+    row: dict[str, Any] = context.get_current_parameters()  # type: ignore[no-untyped-call]  # the library's
+    return name_key(row["name"])
+
+
+class Object(OfProject, Base):
+    """A tensor or resource as the directory lists it; `entry` holds `encoding`, `shape`, `offset`, `bytes` of the report."""
+
+    __tablename__ = "objects"
+    __table_args__ = (Index(None, "artifact_id", "name_key"),)
+    artifact_id: Mapped[str] = mapped_column(ID, ForeignKey("artifacts.id"), primary_key=True)
+    ordinal: Mapped[int] = mapped_column(Integer, primary_key=True)
+    name: Mapped[str] = mapped_column(HostileText)
+    name_key: Mapped[str] = mapped_column(
+        HostileString(32), default=_name_key
+    )  # of the name, which has any length
+    kind: Mapped[str | None] = mapped_column(HostileText)
+    format: Mapped[str | None] = mapped_column(HostileText)
+    layout: Mapped[str | None] = mapped_column(HostileText)
+    entry: Mapped[Any] = mapped_column(Json)
+
+
+class Checkpoint(OfProject, Base):
+    """Source weights: files with digests, plus what the client claims of their origin."""
+
+    __tablename__ = "checkpoints"
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
+    digest: Mapped[str] = mapped_column(DIGEST, index=True)
+    bytes: Mapped[int]
+    repository: Mapped[str | None] = mapped_column(HostileText)
+    revision: Mapped[str | None] = mapped_column(HostileText)
+    created_at: Mapped[datetime]
+
+
+class CheckpointFile(OfProject, Base):
+    """One file of a checkpoint."""
+
+    __tablename__ = "checkpoint_files"
+    checkpoint_id: Mapped[str] = mapped_column(ID, ForeignKey("checkpoints.id"), primary_key=True)
+    ordinal: Mapped[int] = mapped_column(Integer, primary_key=True)
+    name: Mapped[str]
+    sha256: Mapped[str] = mapped_column(SHA256)
+    bytes: Mapped[int]
+
+
+class Recipe(OfProject, Base):
+    """A recipe by the digest of its whole canonical document, with the digest of its target once there is one."""
+
+    __tablename__ = "recipes"
+    __table_args__ = (Index(None, "project_id", "created_at", "digest"),)
+    project_id: Mapped[str] = mapped_column(ID, ForeignKey("projects.id"), primary_key=True)
+    digest: Mapped[str] = mapped_column(DIGEST, primary_key=True)
+    target_digest: Mapped[str | None] = mapped_column(DIGEST)
+    recipe_id: Mapped[str] = mapped_column(HostileText)
+    model_id: Mapped[str] = mapped_column(HostileText)
+    weights_id: Mapped[str] = mapped_column(HostileText)
+    document: Mapped[str] = mapped_column(HostileText)  # its text as it was sent
+    created_at: Mapped[datetime]
+
+
+class EncoderProfile(Base):
+    """An encoder profile that an implementation here has held, with digests of its specification text and vectors."""
+
+    __tablename__ = "encoder_profiles"
+    name: Mapped[str] = mapped_column(HostileString(100), primary_key=True)
+    version: Mapped[int] = mapped_column(Integer, primary_key=True)
+    specification: Mapped[str]
+    specification_digest: Mapped[str] = mapped_column(DIGEST)
+    vectors_digest: Mapped[str] = mapped_column(DIGEST)
+    first_seen_at: Mapped[datetime]
+
+
+class Job(OfProject, Base):
+    """What a client asked for, committed before the durable engine hears of it; `id` is the engine's workflow id too."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (
+        UniqueConstraint("project_id", "idempotency_key"),
+        Index(None, "project_id", "id"),
+        Index(
+            "ix_jobs_open",
+            "id",
+            sqlite_where=text("state IN ('queued', 'running')"),
+            postgresql_where=text("state IN ('queued', 'running')"),
+        ),
+        CheckConstraint(
+            "state IN ('queued', 'running', 'passed', 'failed', 'incomplete', 'error', 'cancelled')", "state"
+        ),
+    )
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
+    type: Mapped[str] = mapped_column(HostileString(20))  # verify, convert
+    state: Mapped[str] = mapped_column(HostileString(20))
+    request: Mapped[Any] = mapped_column(Json)  # normalised: digests and ids, never documents
+    request_digest: Mapped[str] = mapped_column(DIGEST)  # of the body as it was sent
+    idempotency_key: Mapped[str | None] = mapped_column(HostileString(255))
+    artifact_id: Mapped[str | None] = mapped_column(ID, ForeignKey("artifacts.id"))  # verified, or made
+    cancel_requested: Mapped[bool] = mapped_column(default=False)
+    error: Mapped[Any] = mapped_column(Json, nullable=True)  # {"code", "detail"} when the state is `error`
+    objects: Mapped[int | None]  # in all; known once the work is planned
+    bytes: Mapped[int | None]  # to read in all
+    created_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+
+
+class Shard(OfProject, Base):
+    """One shard of a running job, and what it found out until that is merged; then `outcomes` is emptied."""
+
+    __tablename__ = "shards"
+    job_id: Mapped[str] = mapped_column(ID, ForeignKey("jobs.id"), primary_key=True)
+    number: Mapped[int] = mapped_column(Integer, primary_key=True)
+    first: Mapped[int]  # number of its first task
+    stop: Mapped[int]  # number after its last task
+    bytes: Mapped[int]
+    bytes_done: Mapped[int] = mapped_column(default=0)
+    objects: Mapped[int]  # whose last task lies in it
+    done: Mapped[bool] = mapped_column(default=False)
+    outcomes: Mapped[str | None]  # JSON list, see ninfer_core.verify.outcomes
+    segment: Mapped[Any] = mapped_column(Json, nullable=True)  # conversions: {"sha256", "bytes", "records"}
+
+
+class JobEvent(OfProject, Base):
+    """What a client who listens hears; `key` makes a repeated step say it once."""
+
+    __tablename__ = "job_events"
+    __table_args__ = (UniqueConstraint("job_id", "key"),)
+    job_id: Mapped[str] = mapped_column(ID, ForeignKey("jobs.id"), primary_key=True)
+    seq: Mapped[int] = mapped_column(Integer, primary_key=True)  # 1, 2, ...
+    key: Mapped[str] = mapped_column(HostileString(60))
+    type: Mapped[str] = mapped_column(HostileString(20))  # state, progress
+    data: Mapped[Any] = mapped_column(Json)
+    at: Mapped[datetime]
+
+
+class Run(OfProject, Base):
+    """One verification of one artifact; `verdict` and `report` are set once, when it is final."""
+
+    __tablename__ = "runs"
+    __table_args__ = (Index(None, "artifact_id", "id"), Index(None, "project_id", "id"))
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
+    job_id: Mapped[str] = mapped_column(ID, ForeignKey("jobs.id"), unique=True)
+    artifact_id: Mapped[str] = mapped_column(ID, ForeignKey("artifacts.id"))
+    checks: Mapped[Any] = mapped_column(Json)  # names asked
+    recipe_digest: Mapped[str | None] = mapped_column(DIGEST)
+    checkpoints: Mapped[Any] = mapped_column(Json, nullable=True)  # role -> checkpoint id
+    verdict: Mapped[str | None] = mapped_column(HostileString(20))
+    report: Mapped[Any] = mapped_column(
+        Json, nullable=True
+    )  # the report's members but `objects` and `findings`
+    errors: Mapped[int | None]  # error findings, listed or not
+    advisories: Mapped[int | None]
+    created_at: Mapped[datetime]
+    finished_at: Mapped[datetime | None]
+
+
+class Result(OfProject, Base):
+    """What one run found of one object; with the object's row it is its entry in the report."""
+
+    __tablename__ = "results"
+    __table_args__ = (
+        Index(
+            "ix_results_not_passed",
+            "run_id",
+            "ordinal",
+            sqlite_where=text("outcome <> 'passed'"),
+            postgresql_where=text("outcome <> 'passed'"),
+        ),
+        Index("ix_results_worst", "run_id", text("nmse DESC"), "ordinal"),
+    )
+    run_id: Mapped[str] = mapped_column(ID, ForeignKey("runs.id"), primary_key=True)
+    ordinal: Mapped[int] = mapped_column(Integer, primary_key=True)
+    outcome: Mapped[str] = mapped_column(HostileString(20))
+    evidence: Mapped[str | None] = mapped_column(HostileString(20))
+    sha256: Mapped[str | None] = mapped_column(SHA256)
+    identity: Mapped[str | None] = mapped_column(DIGEST)
+    metrics: Mapped[Any] = mapped_column(Json)
+    nmse: Mapped[float | None]  # out of the metrics, for the worst first
+
+
+class Noted:
+    """A finding: its document as the report lists it, and what is asked for."""
+
+    seq: Mapped[int] = mapped_column(Integer, primary_key=True)
+    code: Mapped[str] = mapped_column(HostileString(100))
+    severity: Mapped[str] = mapped_column(HostileString(20))
+    check: Mapped[str] = mapped_column(HostileString(20))
+    object: Mapped[str | None] = mapped_column(HostileText)
+    document: Mapped[Any] = mapped_column(Json)
+
+
+class Finding(OfProject, Noted, Base):
+    """A finding of a run."""
+
+    __tablename__ = "findings"
+    run_id: Mapped[str] = mapped_column(ID, ForeignKey("runs.id"), primary_key=True)
+
+
+class Conversion(OfProject, Base):
+    """One conversion; `verdict` and `document` are set once, when it is final."""
+
+    __tablename__ = "conversions"
+    __table_args__ = (Index(None, "artifact_id"),)
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
+    job_id: Mapped[str] = mapped_column(ID, ForeignKey("jobs.id"), unique=True)
+    recipe_digest: Mapped[str] = mapped_column(DIGEST)
+    checkpoints: Mapped[Any] = mapped_column(Json)  # role -> checkpoint id
+    inputs: Mapped[Any] = mapped_column(Json)  # name -> digest
+    output: Mapped[Any] = mapped_column(Json)  # {"revision", "max_file_bytes", "name"}
+    verdict: Mapped[str | None] = mapped_column(HostileString(20))  # written, refused
+    artifact_id: Mapped[str | None] = mapped_column(ID, ForeignKey("artifacts.id"))
+    document: Mapped[Any] = mapped_column(
+        Json, nullable=True
+    )  # `ninfer-gate/conversion/1` but `objects` and `findings`
+    created_at: Mapped[datetime]
+    finished_at: Mapped[datetime | None]
+
+
+class ConversionObject(OfProject, Base):
+    """How one object was made: its sources, encoder, rescued groups and clamped lanes."""
+
+    __tablename__ = "conversion_objects"
+    conversion_id: Mapped[str] = mapped_column(ID, ForeignKey("conversions.id"), primary_key=True)
+    ordinal: Mapped[int] = mapped_column(Integer, primary_key=True)
+    document: Mapped[Any] = mapped_column(Json)
+
+
+class ConversionFinding(OfProject, Noted, Base):
+    """A finding of a conversion."""
+
+    __tablename__ = "conversion_findings"
+    conversion_id: Mapped[str] = mapped_column(ID, ForeignKey("conversions.id"), primary_key=True)
+
+
+class Worker(Base):
+    """A live worker process: its heartbeat, and what is needed to tell whether it is really dead."""
+
+    __tablename__ = "workers"
+    executor_id: Mapped[str] = mapped_column(HostileString(64), primary_key=True)
+    host: Mapped[str]  # for people
+    machine: Mapped[str]  # boot id and process namespace: within one, process ids mean something
+    pid: Mapped[int]
+    started: Mapped[int]  # clock ticks between boot and start of the process
+    beat_at: Mapped[float]  # seconds since 1970 by the database's clock

@@ -1,0 +1,197 @@
+"""Queries over runs: verifications, what they found of each object, and their findings."""
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Select, func, literal, select
+from sqlalchemy.orm import Session
+
+from service.records import findings as noted
+from service.records.models import Finding, Object, Result, Run
+from service.records.objects import ordinals
+from service.records.pages import Page, cut, decode, encode, fetched, identifier, metric, ordinal
+from service.records.rows import batches, insert_new, values
+from service.records.types import now
+
+Order = Literal["ordinal", "worst"]
+Pair = tuple[Object, Result]
+
+_RUNS = "runs"
+_RESULTS = "results"
+_WORST = "results.worst"
+
+
+def add(session: Session, run: Run) -> Run:
+    """The stored run: `run`, or the one that its job has already."""
+    insert_new(session, Run, [values(run)])
+    stored = by_job(session, run.job_id)
+    if stored is None:
+        raise RuntimeError("the id of a run is taken")
+    return stored
+
+
+def run(session: Session, project_id: str, run_id: str) -> Run | None:
+    """The run with an id."""
+    return session.scalars(select(Run).where(Run.project_id == project_id, Run.id == run_id)).one_or_none()
+
+
+def by_job(session: Session, job_id: str) -> Run | None:
+    """The run of a job."""
+    return session.scalars(select(Run).where(Run.job_id == job_id)).one_or_none()
+
+
+def runs(
+    session: Session,
+    project_id: str,
+    *,
+    artifact_id: str | None = None,
+    verdict: str | None = None,
+    limit: int,
+    cursor: str | None = None,
+) -> Page[Run]:
+    """Runs, newest first. Raises: BadCursor."""
+    query = select(Run).where(Run.project_id == project_id)
+    if artifact_id is not None:
+        query = query.where(Run.artifact_id == artifact_id)
+    if verdict is not None:
+        query = query.where(Run.verdict == verdict)
+    after = decode(cursor, _RUNS, identifier)
+    if after is not None:
+        query = query.where(Run.id < after[0])
+    rows = session.scalars(query.order_by(Run.id.desc()).limit(fetched(limit))).all()
+    return cut(rows, limit, lambda row: encode(_RUNS, row.id))
+
+
+def save(
+    session: Session, run_id: str, *, verdict: str, report_head: dict[str, Any], errors: int, advisories: int
+) -> None:
+    """Set verdict and report, unless they are set."""
+    found = session.get(Run, run_id, with_for_update={"key_share": True}, populate_existing=True)
+    if found is None or found.verdict is not None:
+        return
+    found.verdict = verdict
+    found.report = report_head
+    found.errors = errors
+    found.advisories = advisories
+    found.finished_at = now()
+    session.flush()
+
+
+def save_results(session: Session, run_id: str, rows: Iterable[Result]) -> None:
+    """Store what was found of objects; what is there stands."""
+    owner = _owner(session, run_id)
+    insert_new(session, Result, ({**values(row), **owner} for row in rows))
+
+
+def save_findings(session: Session, run_id: str, rows: Iterable[Finding]) -> None:
+    """Store findings; what is there by number stands."""
+    noted.save(session, Finding, _owner(session, run_id), rows)
+
+
+def _owner(session: Session, run_id: str) -> dict[str, str]:
+    project_id = session.execute(select(Run.project_id).where(Run.id == run_id)).scalar_one()
+    return {"run_id": run_id, "project_id": project_id}
+
+
+def results(
+    session: Session,
+    run_id: str,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    outcome: str | None = None,
+    format: str | None = None,  # noqa: A002  as the column
+    kind: str | None = None,
+    name: str | None = None,
+    order: Order = "ordinal",
+) -> Page[Pair]:
+    """Objects and what was found of them, in the order of the directory or the worst NMSE first; those without one last.
+
+    Raises: BadCursor, also for a cursor of the other order.
+    """
+    artifact_id = session.scalar(select(Run.artifact_id).where(Run.id == run_id)) or ""
+    conditions: list[ColumnElement[bool]] = [Result.run_id == run_id]
+    if outcome is not None:
+        conditions.append(Result.outcome == outcome)
+        if outcome != "passed":
+            # Says nothing new, but in the words of the index `ix_results_not_passed`, which SQLite wants to see.
+            conditions.append(Result.outcome != literal("passed", literal_execute=True))
+    if format is not None or kind is not None:
+        # Asked of each result in turn: a page ends when it is full, and nobody collects what all objects are.
+        its_object = select(Object.ordinal).where(
+            Object.artifact_id == artifact_id, Object.ordinal == Result.ordinal
+        )
+        if format is not None:
+            its_object = its_object.where(Object.format == format)
+        if kind is not None:
+            its_object = its_object.where(Object.kind == kind)
+        conditions.append(its_object.exists())
+    if name is not None:
+        conditions.append(Result.ordinal.in_(ordinals(artifact_id, name)))
+    query = select(Result).where(*conditions)
+    paged = (
+        _worst(session, query, limit, cursor)
+        if order == "worst"
+        else _in_order(session, query, limit, cursor)
+    )
+    return Page(_with_objects(session, artifact_id, paged.items), paged.next)
+
+
+def _in_order(session: Session, query: Select[Result], limit: int, cursor: str | None) -> Page[Result]:
+    after = decode(cursor, _RESULTS, ordinal)
+    if after is not None:
+        query = query.where(Result.ordinal > after[0])
+    rows = session.scalars(query.order_by(Result.ordinal).limit(fetched(limit))).all()
+    return cut(rows, limit, lambda row: encode(_RESULTS, row.ordinal))
+
+
+def _worst(session: Session, query: Select[Result], limit: int, cursor: str | None) -> Page[Result]:
+    # Two queries, each along the index `ix_results_worst`: the databases do not agree on where a null belongs.
+    after = decode(cursor, _WORST, metric, ordinal)
+    wanted = fetched(limit)
+    rows: list[Result] = []
+    if after is None or after[0] is not None:
+        known = query.where(Result.nmse.is_not(None))
+        if after is not None:
+            nmse, place = after
+            known = known.where(Result.nmse <= nmse, (Result.nmse < nmse) | (Result.ordinal > place))
+        rows += session.scalars(known.order_by(Result.nmse.desc(), Result.ordinal).limit(wanted))
+        after = None
+    if len(rows) < wanted:
+        unknown = query.where(Result.nmse.is_(None))
+        if after is not None:
+            unknown = unknown.where(Result.ordinal > after[1])
+        rows += session.scalars(unknown.order_by(Result.ordinal).limit(wanted - len(rows)))
+    return cut(rows, limit, lambda row: encode(_WORST, row.nmse, row.ordinal))
+
+
+def _with_objects(session: Session, artifact_id: str, rows: list[Result]) -> list[Pair]:
+    pairs: list[Pair] = []
+    for batch in batches(rows):
+        places = [row.ordinal for row in batch]
+        query = select(Object).where(Object.artifact_id == artifact_id, Object.ordinal.in_(places))
+        found = {one.ordinal: one for one in session.scalars(query)}
+        pairs += [(found[row.ordinal], row) for row in batch]
+    return pairs
+
+
+def findings(
+    session: Session,
+    run_id: str,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    severity: str | None = None,
+    code: str | None = None,
+    check: str | None = None,
+    object: str | None = None,  # noqa: A002  as the column
+) -> Page[Finding]:
+    """Findings in the order of the report. Raises: BadCursor."""
+    wanted = {"severity": severity, "code": code, "check": check, "object": object}
+    return noted.page(session, Finding, Finding.run_id, run_id, limit=limit, cursor=cursor, **wanted)
+
+
+def counts(session: Session, run_id: str) -> dict[str, int]:
+    """How many objects had which outcome."""
+    query = select(Result.outcome, func.count()).where(Result.run_id == run_id).group_by(Result.outcome)
+    return dict(session.execute(query).all())

@@ -1,0 +1,134 @@
+"""Queries over the shards of a job: what is planned, how far it is, and what it found out."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Select, case, func, select, update
+from sqlalchemy.orm import Session, defer
+
+from service.records.errors import NoOutcomes
+from service.records.events import add_event, locked
+from service.records.models import Job, Shard
+from service.records.rows import batches, insert_new, values
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a job is; `objects` and `bytes` are None until it is planned."""
+
+    objects_done: int
+    objects: int | None
+    bytes_done: int
+    bytes: int | None
+
+
+def plan(session: Session, job_id: str, objects: int, bytes: int, rows: Sequence[Shard]) -> list[Shard]:  # noqa: A002  as the column
+    """Store the plan, unless there is one: the first stands. The stored shards; they may be none."""
+    job = locked(session, job_id)
+    if job is not None and job.objects is None:
+        owner = {"job_id": job_id, "project_id": job.project_id}
+        insert_new(session, Shard, [{**values(row), **owner} for row in rows])
+        job.objects = objects
+        job.bytes = bytes
+        session.flush()
+    return shards(session, job_id)
+
+
+def shards(session: Session, job_id: str) -> list[Shard]:
+    """The shards of a job in order, without their outcomes."""
+    return list(session.scalars(_without_outcomes(job_id).order_by(Shard.number)))
+
+
+def shard(session: Session, job_id: str, number: int) -> Shard | None:
+    """A shard, without its outcomes."""
+    return session.scalars(_without_outcomes(job_id).where(Shard.number == number)).one_or_none()
+
+
+def _without_outcomes(job_id: str) -> Select[Shard]:
+    # They may be large, and whoever asks for a shard mostly wants its limits.
+    query = select(Shard).where(Shard.job_id == job_id)
+    return query.options(defer(Shard.outcomes, raiseload=True)).execution_options(populate_existing=True)
+
+
+def advance(session: Session, job_id: str, number: int, bytes_done: int) -> None:
+    """Note how far a shard is: never backwards, never beyond its end, never once it is done."""
+    session.execute(
+        update(Shard)
+        .where(
+            Shard.job_id == job_id,
+            Shard.number == number,
+            Shard.done.is_(False),
+            Shard.bytes_done < bytes_done,
+        )
+        .values(bytes_done=case((Shard.bytes < bytes_done, Shard.bytes), else_=bytes_done))
+        .execution_options(synchronize_session=False)
+    )
+
+
+def finish_shard(session: Session, job_id: str, number: int, outcomes: str, segment: Any = None) -> bool:
+    """Store what a shard found out; True when this call did. The first one stands, and a job that is over keeps nothing."""
+    job = locked(session, job_id)
+    if job is None or job.finished_at is not None:
+        return False
+    found = session.get(
+        Shard, (job_id, number), options=[defer(Shard.outcomes)], with_for_update=True, populate_existing=True
+    )
+    if found is None or found.done:
+        return False
+    found.done = True
+    found.bytes_done = found.bytes
+    found.outcomes = outcomes
+    found.segment = segment
+    session.flush()
+    add_event(session, job, f"shard:{number}", "progress", asdict(progress(session, job_id)))
+    return True
+
+
+def outcomes(session: Session, job_id: str, number: int) -> str:
+    """What a shard found out. Raises: NoOutcomes, also after the end of its job."""
+    found = session.scalar(
+        select(Shard.outcomes).where(Shard.job_id == job_id, Shard.number == number, Shard.done.is_(True))
+    )
+    if found is None:
+        raise NoOutcomes(job_id, number)
+    return found
+
+
+def drop_outcomes(session: Session, job_id: str) -> None:
+    """Forget what the shards found out."""
+    session.execute(
+        update(Shard)
+        .where(Shard.job_id == job_id)
+        .values(outcomes=None)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def progress(session: Session, job_id: str) -> Progress:
+    """How far a job is; one that nobody knows has done nothing."""
+    return progress_of(session, [job_id]).get(job_id, Progress(0, None, 0, None))
+
+
+def progress_of(session: Session, job_ids: Iterable[str]) -> dict[str, Progress]:
+    """How far each of these jobs is."""
+    found: dict[str, Progress] = {}
+    for batch in batches(job_ids):
+        done = (
+            select(
+                Shard.job_id,
+                func.sum(case((Shard.done.is_(True), Shard.objects), else_=0)).label("objects"),
+                func.sum(Shard.bytes_done).label("bytes"),
+            )
+            .where(Shard.job_id.in_(batch))
+            .group_by(Shard.job_id)
+            .subquery()
+        )
+        query = (
+            select(Job.id, done.c.objects, Job.objects, done.c.bytes, Job.bytes)
+            .outerjoin(done, done.c.job_id == Job.id)
+            .where(Job.id.in_(batch))
+        )
+        for job_id, objects_done, objects, bytes_done, bytes_ in session.execute(query):
+            found[job_id] = Progress(int(objects_done or 0), objects, int(bytes_done or 0), bytes_)
+    return found

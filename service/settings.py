@@ -1,0 +1,72 @@
+"""Every setting, read once in `serve`, `worker` and `migrate`, then passed on; nothing else reads the environment."""
+
+import os
+from pathlib import Path
+from urllib.parse import quote
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Settings by environment variable `NINFER_GATE_<NAME>`; options of the command line go before them."""
+
+    model_config = SettingsConfigDict(env_prefix="NINFER_GATE_", frozen=True, extra="forbid")
+
+    data: Path = Field(
+        default=Path("ninfer-gate-data"), description="Folder of the content store and the default databases."
+    )
+    database_url: str | None = Field(
+        default=None,
+        description="`sqlite:///file` or `postgresql://...`; SQLite in the data folder by default.",
+    )
+    engine_database_url: str | None = Field(
+        default=None,
+        description="The durable engine's own database; beside SQLite, or a schema in the same PostgreSQL.",
+    )
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    threads: int = Field(
+        default_factory=lambda: os.cpu_count() or 1, ge=1, description="Shards that a worker runs at a time."
+    )
+    shard_bytes: int = Field(
+        default=256 << 20, ge=1, description="Bytes that one shard reads at most, where tasks can be parted."
+    )
+    max_blob_bytes: int = Field(default=128 << 30, ge=1, description="Largest body of one blob.")
+    max_uploads: int = Field(
+        default=8, ge=1, description="Uploads that are taken at a time; further ones wait, unread."
+    )
+    max_json_bytes: int = Field(default=16 << 20, ge=1, description="Largest JSON body.")
+    max_json_depth: int = Field(default=64, ge=2, description="Deepest nesting of a JSON body.")
+    max_files: int = Field(default=2_000, ge=1, description="Most files of one artifact or checkpoint.")
+    max_page: int = Field(default=1_000, ge=1, description="Most items on one page of a list.")
+    heartbeat_seconds: float = Field(default=1.0, gt=0, description="How often a worker says that it lives.")
+    dead_after_seconds: float = Field(
+        default=15.0, gt=0, description="Silence after which a worker's work is handed on."
+    )
+    log_json: bool = Field(default=False, description="Log lines as JSON.")
+
+    @property
+    def records_url(self) -> str:
+        """Database of the records."""
+        return self.database_url or _sqlite(self.data / "records.sqlite")
+
+    @property
+    def engine_url(self) -> str:
+        """Database of the durable engine: its own file on SQLite, its own schema on PostgreSQL."""
+        if self.engine_database_url is not None:
+            return self.engine_database_url
+        if not self.records_url.startswith("sqlite"):
+            return self.records_url
+        return _sqlite(self.data / "engine.sqlite")
+
+    def environment(self) -> dict[str, str]:
+        """These settings as another process of ours reads them."""
+        values = self.model_dump(mode="json")
+        return {
+            f"NINFER_GATE_{name.upper()}": str(value) for name, value in values.items() if value is not None
+        }
+
+
+def _sqlite(path: Path) -> str:
+    return f"sqlite:///{quote(str(path.absolute()))}"  # in an address, % and ? mean something
