@@ -2,12 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from ninfer_core.containers.directory import Artifact, BrokenObject, TensorObject
 from ninfer_core.findings import Findings
 from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan
 
 ObjectPlan = TensorPlan | ResourcePlan
+
+# Half of what parity needs: it stays asked and unchecked, so the verdict can't be a pass.
+NO_RECIPE: Final = "no recipe was given"
+NO_SOURCE: Final = "no source was given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +22,13 @@ class Against:
     plan: Plan | None
     findings: Findings = field(default_factory=Findings)
     reason: str = "the recipe could not be bound to its sources"
+
+    @property
+    def recipe(self) -> dict[str, str] | None:
+        """The recipe as a report names it; None where there is no plan."""
+        if self.plan is None:
+            return None
+        return {"recipe_id": self.plan.recipe.recipe_id, "digest": self.plan.recipe.digest}
 
 
 def pair(artifact: Artifact, plan: Plan, findings: Findings) -> Mapping[str, ObjectPlan]:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from ninfer_core.encoders import PROFILES, EncoderProfile
 from ninfer_core.errors import UnknownName
 from ninfer_core.findings import FINDINGS, Definition
+from ninfer_core.format_facts import category, legal_shapes, words
 from ninfer_core.formats import FORMATS, DirectFormat, NumericFormat
 from ninfer_core.layouts import LAYOUTS, Layout, canonical_layout
 from ninfer_core.rejected_names import why_not
 from ninfer_core.verify.checks import CHECKS, MEANINGS
 from service.cli import EXIT_ERROR
-from service.cli.formats import category, legal_shapes, words
 
 COMMON_PLACES = (
     "row, group, lane, column: logical coordinates. byte: inside the object. offset: in the logical file. "

@@ -17,7 +17,6 @@ from ninfer_core.errors import CannotWrite, Usage
 
 CONVERSION_SCHEMA = "ninfer-gate/conversion/1"
 INSPECTION_SCHEMA = "ninfer-gate/inspection/1"
-FORMATS_SCHEMA = "ninfer-gate/formats/1"
 
 DOCUMENT_BEGUN: ContextVar[bool] = ContextVar("document_begun", default=False)  # on standard output
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, literal, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from service.records.models import (
@@ -14,7 +14,6 @@ from service.records.models import (
     ConversionObject,
     Job,
     Recipe,
-    Result,
     Run,
 )
 
@@ -74,21 +73,6 @@ def recipe_ids(session: Session, project_id: str, digests: Collection[str]) -> d
     """What recipes call themselves, by digest."""
     query = select(Recipe.digest, Recipe.recipe_id).where(
         Recipe.project_id == project_id, Recipe.digest.in_(digests)
-    )
-    return dict(session.execute(query).all())
-
-
-def not_passed(session: Session, run_id: str) -> dict[str, int]:
-    """How many objects of a run have each outcome but `passed`; those that passed are the rest of the report's total.
-
-    Counting them all would read every result, metrics included. These are found by `ix_results_not_passed`, if the
-    condition is spelled as in the index.
-    """
-    condition = Result.outcome != literal("passed", literal_execute=True)
-    query = (
-        select(Result.outcome, func.count())
-        .where(Result.run_id == run_id, condition)
-        .group_by(Result.outcome)
     )
     return dict(session.execute(query).all())
 

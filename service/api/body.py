@@ -1,0 +1,164 @@
+"""JSON bodies: bounded in bytes and depth, every member given once, integers exact, unknown members refused."""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Generic, TypeVar
+
+from fastapi import Depends
+from pydantic import TypeAdapter, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from ninfer_core import strict_json
+from ninfer_core.sources.json_text import json_path
+from ninfer_core.strict_json import Huge, Json, Malformed, Members, Real
+from service.api.parameters import CallerParam, GateParam
+from service.api.problems import validation_faults
+from service.api.upload import require_identity, require_length, too_large
+from service.errors import (
+    BodyTooLarge,
+    Fault,
+    InvalidRequest,
+    JsonMalformed,
+    JsonMemberDuplicate,
+    JsonTooDeep,
+    MediaTypeUnsupported,
+    ServiceError,
+)
+from service.settings import Settings
+
+BODY_ERRORS: Final[tuple[type[ServiceError], ...]] = (
+    JsonMalformed,
+    JsonTooDeep,
+    JsonMemberDuplicate,
+    BodyTooLarge,
+    MediaTypeUnsupported,
+    InvalidRequest,
+)
+
+Model = TypeVar("Model")
+
+_MOST_VALUES: Final = (
+    500_000  # a value takes a hundred times more memory than the two bytes that may spell it
+)
+_MOST_FAULTS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Body(Generic[Model]):
+    """A body that fits its description, and what it was read from."""
+
+    value: Model
+    document: Json
+
+
+async def text(request: Request, settings: Settings) -> bytes:
+    """The bytes of a JSON body. Raises: MediaTypeUnsupported, BodyTooLarge."""
+    if not is_json(request):
+        given = request.headers.get("content-type", "")
+        fault = Fault("header", "Content-Type", f"{given!r} is not application/json")
+        raise MediaTypeUnsupported("The body has to be JSON.", fault)
+    require_identity(request)
+    require_length(request, settings.max_json_bytes)
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > settings.max_json_bytes:
+            raise too_large(settings.max_json_bytes)
+    return bytes(content)
+
+
+def is_json(request: Request) -> bool:
+    """Whether the header says that the body is JSON."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def parsed(content: bytes, max_depth: int) -> Json:
+    """The document. Raises: BodyTooLarge, JsonMalformed, JsonTooDeep, JsonMemberDuplicate."""
+    require_few_values(content)
+    try:
+        value, problems = strict_json.parse(content, max_depth)
+    except Malformed as malformed:
+        problem = malformed.problem
+        kind = JsonTooDeep if problem.kind == "json_depth" else JsonMalformed
+        raise kind(f"The body cannot be read: {problem.found}.", Fault("body", "$", problem.found)) from None
+    if not problems:
+        return value
+    repeated = problems[0].kind == "json_member_duplicate"
+    chosen = [problem for problem in problems if (problem.kind == "json_member_duplicate") == repeated]
+    chosen = chosen[:_MOST_FAULTS]
+    faults = [Fault("body", json_path(problem.path), problem.found) for problem in chosen]
+    if repeated:
+        raise JsonMemberDuplicate("Members are given twice.", *faults)
+    raise JsonMalformed("The body holds text or numbers that JSON has no place for.", *faults)
+
+
+def require_few_values(content: bytes) -> None:
+    """Raises: BodyTooLarge for more values than anything here can mean; counted without building them."""
+    if sum(content.count(mark) for mark in (b",", b"[", b"{")) > _MOST_VALUES:
+        raise BodyTooLarge(f"The body holds more than {_MOST_VALUES:,} values.")
+
+
+def fitting(adapter: TypeAdapter[Model], document: Json) -> Body[Model]:
+    """Raises: InvalidRequest with every fault."""
+    try:
+        return Body(adapter.validate_python(document), document)
+    except ValidationError as error:
+        if error.error_count() > _MOST_FAULTS:
+            fault = Fault("body", "$", f"{error.error_count():,} places do not fit")
+            raise InvalidRequest("The body does not fit in more places than can be listed.", fault) from None
+        tag = document.get("type") if isinstance(document, dict) else None
+        listed = [
+            # The first step inside a union is the tag that chose the member, which is no place in the body.
+            {**fault, "loc": fault["loc"][1:] if fault["loc"][:1] == (tag,) else fault["loc"]}
+            for fault in error.errors(include_url=False, include_input=False, include_context=False)
+        ]
+        faults = validation_faults(listed, "body")
+        raise InvalidRequest(f"The body does not fit in {len(faults)} places.", *faults) from None
+
+
+async def read(request: Request, settings: Settings, adapter: TypeAdapter[Model]) -> Body[Model]:
+    """The body of a request. Raises: what `text`, `parsed` and `fitting` raise."""
+    content = await text(request, settings)
+    return await run_in_threadpool(lambda: fitting(adapter, parsed(content, settings.max_json_depth)))
+
+
+def strict(adapter: TypeAdapter[Model]) -> Callable[..., Awaitable[Body[Model]]]:
+    """A dependency that reads the body, after the caller is known."""
+
+    async def dependency(request: Request, gate: GateParam, _caller: CallerParam) -> Body[Model]:
+        return await read(request, gate.settings, adapter)
+
+    return dependency
+
+
+async def _text(request: Request, gate: GateParam, _caller: CallerParam) -> bytes:
+    content = await text(request, gate.settings)
+    require_few_values(content)
+    return content
+
+
+TextBody = Annotated[bytes, Depends(_text)]
+
+
+def spelled(value: Json) -> str:
+    """A document as JSON again: numbers as they were written, members in the order of their names."""
+    if isinstance(value, Members):
+        pairs = (f"{json.dumps(name)}:{spelled(value[name])}" for name in sorted(value))
+        return "{" + ",".join(pairs) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(spelled, value)) + "]"
+    return value.text if isinstance(value, Real | Huge) else json.dumps(value)
+
+
+def request_body(adapter: TypeAdapter[Any], **examples: Any) -> dict[str, Any]:
+    """`openapi_extra` of a route with a JSON body; its definitions are moved to the components later."""
+    schema = adapter.json_schema(ref_template="#/components/schemas/{model}")
+    return {"requestBody": {"required": True, "content": {"application/json": _content(schema, examples)}}}
+
+
+def _content(schema: dict[str, Any], examples: dict[str, Any]) -> dict[str, Any]:
+    named = {name: {"summary": name.replace("_", " "), "value": value} for name, value in examples.items()}
+    return {"schema": schema, "examples": named}

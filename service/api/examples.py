@@ -1,0 +1,63 @@
+"""The examples of the OpenAPI document; a test sends every one of them to a real service and checks the answer."""
+
+import base64
+import hashlib
+from typing import Any, Final
+
+from ninfer_core.identity import canonical_digest
+
+CONTENT: Final = "content of a first file\n"
+_SHA256: Final = hashlib.sha256(CONTENT.encode())
+CONTENT_DIGEST: Final = f"sha256:{_SHA256.hexdigest()}"
+REPR_DIGEST: Final = f"sha-256=:{base64.b64encode(_SHA256.digest()).decode()}:"
+
+CHECKPOINT_ID: Final = "019391a2b3c40000000000000000c0de"
+JOB_ID: Final = "019391a2b3c500000000000000000001"  # a verification that waits
+DONE_ID: Final = "019391a2b3c500000000000000000002"  # one that passed: its job and its run
+CONVERSION_ID: Final = "019391a2b3c500000000000000000003"  # a conversion that is done, and its job
+
+RECIPE: Final[dict[str, Any]] = {
+    "schema": "ninfer-recipe/1",
+    "identity": {"model_id": "example", "weights_id": "mixed"},
+    "recipe_id": "example-mixed-v1",
+    "sources": {
+        "base": {
+            "repository": "example/example",
+            "revision": "1",
+            "license": "Apache-2.0",
+            "kind": "safetensors-file",
+            "file": "model.safetensors",
+        }
+    },
+    "rules": [
+        {
+            "object": "text/weight",
+            "value": {"op": "tensor", "from": "base", "name": "weight", "shape": [6, 128], "dtype": "F32"},
+            "format": "Q4G64_F16S",
+            "encode": "MAXABS_F16_RECIP_RNE_V1",
+        }
+    ],
+}
+RECIPE_DIGEST: Final = canonical_digest(RECIPE)
+
+FILES: Final = [{"name": "example.ninfer", "digest": CONTENT_DIGEST}]
+ARTIFACT: Final[dict[str, Any]] = {"kind": "ninfer", "files": FILES}
+CHECKPOINT: Final[dict[str, Any]] = {
+    "files": [{"name": "model.safetensors", "digest": CONTENT_DIGEST}],
+    "repository": "example/example",
+    "revision": "main",
+}
+VERIFY: Final[dict[str, Any]] = {"type": "verify", "artifact": CONTENT_DIGEST, "checks": []}
+VERIFY_PARITY: Final[dict[str, Any]] = {
+    "type": "verify",
+    "artifact": CONTENT_DIGEST,
+    "checks": ["structure", "parity"],
+    "checkpoints": {"base": CHECKPOINT_ID},
+    "recipe": RECIPE_DIGEST,
+}
+CONVERT: Final[dict[str, Any]] = {
+    "type": "convert",
+    "checkpoints": {"base": CHECKPOINT_ID},
+    "recipe": RECIPE,
+    "output": {"revision": 3, "max_file_bytes": 4_000_000_000, "name": "example.ninfer"},
+}

@@ -1,0 +1,73 @@
+"""What routes ask for by type: the gate, the caller, digests, ids and pages."""
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Path
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+
+from service.api import examples
+from service.auth import Caller, authenticate
+from service.errors import Fault, InvalidRequest
+from service.gate import Gate
+
+DIGEST = r"^sha256:[0-9a-f]{64}$"
+ID = r"^[0-9a-f]{32}$"
+DEFAULT_LIMIT = 50
+
+_bearer = HTTPBearer(auto_error=False, description="The token that `serve` printed at its first start.")
+
+
+def _gate(request: Request) -> Gate:
+    gate: Gate = request.app.state.gate
+    return gate
+
+
+GateParam = Annotated[Gate, Depends(_gate)]
+
+
+def _caller(
+    gate: GateParam, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+) -> Caller:
+    return authenticate(gate.database, credentials.credentials if credentials is not None else None)
+
+
+CallerParam = Annotated[Caller, Depends(_caller)]
+
+
+def digest_path(example: str) -> Any:
+    """A digest in a path."""
+    return Path(pattern=DIGEST, description="`sha256:` and 64 hex digits.", examples=[example])
+
+
+def id_path(example: str) -> Any:
+    """An id in a path."""
+    return Path(pattern=ID, description="32 hex digits.", examples=[example])
+
+
+BlobDigest = Annotated[str, digest_path(examples.CONTENT_DIGEST)]
+ArtifactDigest = Annotated[str, digest_path(examples.CONTENT_DIGEST)]
+RecipeDigest = Annotated[str, digest_path(examples.RECIPE_DIGEST)]
+CheckpointId = Annotated[str, id_path(examples.CHECKPOINT_ID)]
+JobId = Annotated[str, id_path(examples.JOB_ID)]
+DoneJobId = Annotated[str, id_path(examples.DONE_ID)]
+RunId = Annotated[str, id_path(examples.DONE_ID)]
+ConversionId = Annotated[str, id_path(examples.CONVERSION_ID)]
+
+
+class Paging(BaseModel):
+    """Where in a list to go on, and how far; other parameters than those of the list are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    limit: int = Field(DEFAULT_LIMIT, ge=1, description="Most items on this page.", examples=[2])
+    cursor: str | None = Field(None, max_length=4_000, description="`next` of the page before.")
+
+    def within(self, gate: Gate) -> "Paging":
+        """Itself. Raises: InvalidRequest when the page is larger than the settings allow."""
+        most = gate.settings.max_page
+        if self.limit > most:
+            fault = Fault("query", "limit", f"at most {most:,} items come on one page")
+            raise InvalidRequest(f"{self.limit:,} items are too many for one page.", fault)
+        return self

@@ -1,0 +1,77 @@
+"""Conversions: how an artifact was made."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.responses import StreamingResponse
+
+from service import reports
+from service.api import conditional
+from service.api.parameters import CallerParam, ConversionId, GateParam, Paging
+from service.api.problems import describe
+from service.api.routes.runs import FindingPaging
+from service.api.schemas.base import PageOf
+from service.api.schemas.runs import ConversionRead, FindingRead
+from service.errors import ConversionNotFound, InvalidRequest, NoReport, NotFinal
+
+router = APIRouter(prefix="/v1/conversions", tags=["conversions"])
+
+
+@router.get("/{conversion}", summary="A conversion", responses=describe(ConversionNotFound, InvalidRequest))
+def one(conversion: ConversionId, gate: GateParam, caller: CallerParam) -> ConversionRead:
+    """With the heading of its report."""
+    return ConversionRead.of(reports.conversion(gate, caller.project_id, conversion))
+
+
+@router.get(
+    "/{conversion}/objects",
+    summary="Objects of a conversion",
+    responses=describe(ConversionNotFound, InvalidRequest),
+)
+def objects(
+    conversion: ConversionId, gate: GateParam, caller: CallerParam, query: Annotated[Paging, Query()]
+) -> PageOf[dict[str, Any]]:
+    """How each object was made: its sources, its encoder, and what that had to bend."""
+    query.within(gate)
+    found = reports.conversion_objects(
+        gate, caller.project_id, conversion, limit=query.limit, cursor=query.cursor
+    )
+    return PageOf(items=[row.document for row in found.items], next=found.next)
+
+
+@router.get(
+    "/{conversion}/findings",
+    summary="Findings of a conversion",
+    responses=describe(ConversionNotFound, InvalidRequest),
+)
+def findings(
+    conversion: ConversionId, gate: GateParam, caller: CallerParam, query: Annotated[FindingPaging, Query()]
+) -> PageOf[FindingRead]:
+    """Why it was refused, and what else was noticed."""
+    query.within(gate)
+    filters = query.model_dump(include={"severity", "code", "check", "object"})
+    found = reports.conversion_findings(
+        gate, caller.project_id, conversion, limit=query.limit, cursor=query.cursor, **filters
+    )
+    return PageOf(items=[FindingRead.of(row) for row in found.items], next=found.next)
+
+
+@router.get(
+    "/{conversion}/report",
+    summary="The report of a conversion",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The document `ninfer-gate/conversion/1`.",
+            "content": {"application/json": {"schema": {"type": "object"}}},
+        },
+        **conditional.DESCRIBED,
+        **describe(ConversionNotFound, NotFinal, NoReport, InvalidRequest),
+    },
+)
+def report(request: Request, conversion: ConversionId, gate: GateParam, caller: CallerParam) -> Response:
+    """What `ninfer-gate convert --json` writes. It never changes."""
+    pieces = reports.conversion_report(gate, caller.project_id, conversion)
+    if same := conditional.unchanged(request, conversion):
+        return same
+    return StreamingResponse(pieces, headers=conditional.headers(conversion), media_type="application/json")

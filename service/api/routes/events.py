@@ -1,0 +1,86 @@
+"""What happens to a job, as server-sent events."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Query
+from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from service import jobs
+from service.api.parameters import CallerParam, DoneJobId, GateParam
+from service.api.problems import describe
+from service.errors import InvalidRequest, JobNotFound
+from service.gate import Gate
+from service.records.models import JobEvent
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+POLL_SECONDS: Final = 0.5
+QUIET_SECONDS: Final = 15.0  # after which a comment shows that the connection still lives
+_HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+After = Annotated[int | None, Query(ge=0, description="Go on after this event; 0 is the beginning.")]
+LastEventId = Annotated[
+    int | None,
+    Header(ge=0, alias="Last-Event-ID", description="As `after`, which goes before it; browsers send it."),
+]
+
+
+@router.get(
+    "/{job}/events",
+    summary="Events of a job",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "`state` and `progress` events, numbered by `id`; the stream ends after the final state.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        },
+        204: {"description": "The job is final and every event was heard: there is nothing to wait for."},
+        **describe(JobNotFound, InvalidRequest),
+    },
+)
+async def events(
+    job: DoneJobId,
+    gate: GateParam,
+    caller: CallerParam,
+    after: After = None,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """`state`: {"state", and at the end "run" or "conversion", "verdict", "artifact", "error"}.
+
+    `progress`: {"objects_done", "objects", "bytes_done", "bytes"}. Reconnect with `Last-Event-ID` or `after`.
+    """
+    begin = after if after is not None else last_event_id or 0
+    first, ended = await run_in_threadpool(jobs.events, gate, caller.project_id, job, begin)
+    if ended and not first:
+        return Response(status_code=204)
+    stream = _stream(gate, caller.project_id, job, begin, first, ended)
+    return EventSourceResponse(stream, headers=_HEADERS)
+
+
+async def _stream(
+    gate: Gate, project_id: str, job_id: str, after: int, found: Sequence[JobEvent], ended: bool
+) -> AsyncIterator[bytes]:
+    said = time.monotonic()
+    while True:
+        for event in found:
+            yield written(event)
+            after, said = event.seq, time.monotonic()
+        if ended or gate.closing.is_set():
+            return
+        if time.monotonic() - said >= QUIET_SECONDS:
+            yield KEEPALIVE_COMMENT
+            said = time.monotonic()
+        await asyncio.sleep(POLL_SECONDS)
+        found, ended = await run_in_threadpool(jobs.events, gate, project_id, job_id, after)
+
+
+def written(event: JobEvent) -> bytes:
+    """An event on the wire."""
+    data: dict[str, Any] = event.data
+    return format_sse_event(data_str=json.dumps(data), event=event.type, id=str(event.seq))

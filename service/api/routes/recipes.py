@@ -1,0 +1,77 @@
+"""Recipes by their digest."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from service import recipes
+from service.api import conditional, examples
+from service.api.body import TextBody
+from service.api.parameters import CallerParam, GateParam, Paging, RecipeDigest
+from service.api.problems import describe
+from service.api.schemas.base import PageOf
+from service.api.schemas.content import RecipeRead
+from service.errors import BodyTooLarge, InvalidRequest, MediaTypeUnsupported, RecipeFaulty, RecipeNotFound
+
+router = APIRouter(prefix="/v1/recipes", tags=["sources"])
+
+_DOCUMENT: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {"type": "object", "description": "A recipe, schema `ninfer-recipe/1`."},
+                "examples": {"a_recipe": {"summary": "a recipe", "value": examples.RECIPE}},
+            }
+        },
+    }
+}
+
+
+@router.post(
+    "",
+    status_code=201,
+    summary="Store a recipe",
+    openapi_extra=_DOCUMENT,
+    responses={
+        200: {"model": RecipeRead, "description": "The project holds this recipe already."},
+        **describe(BodyTooLarge, MediaTypeUnsupported, RecipeFaulty),
+    },
+)
+def push(response: Response, text: TextBody, gate: GateParam, caller: CallerParam) -> RecipeRead:
+    """The body is the document. It is read whole: every fault comes back as a finding, and nothing is stored then."""
+    recipe, new = recipes.push(gate, caller.project_id, text)
+    response.headers["Location"] = f"/v1/recipes/{recipe.digest}"
+    response.status_code = 201 if new else 200
+    return RecipeRead.of(recipe)
+
+
+@router.get("", summary="Recipes, newest first", responses=describe(InvalidRequest))
+def page(gate: GateParam, caller: CallerParam, query: Annotated[Paging, Query()]) -> PageOf[RecipeRead]:
+    """What the project holds."""
+    query.within(gate)
+    found = recipes.page(gate, caller.project_id, limit=query.limit, cursor=query.cursor)
+    return PageOf(items=[RecipeRead.of(row) for row in found.items], next=found.next)
+
+
+@router.get(
+    "/{digest}",
+    summary="A recipe's document",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The document as it was sent first.",
+            "content": {"application/json": {"schema": {"type": "object"}}},
+        },
+        **conditional.DESCRIBED,
+        **describe(RecipeNotFound, InvalidRequest),
+    },
+)
+def document(request: Request, digest: RecipeDigest, gate: GateParam, caller: CallerParam) -> Response:
+    """Byte for byte as it was sent first."""
+    recipe = recipes.find(gate, caller.project_id, digest)
+    if same := conditional.unchanged(request, digest):
+        return same
+    return Response(
+        recipe.document.encode(), headers=conditional.headers(digest), media_type="application/json"
+    )

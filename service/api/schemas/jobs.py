@@ -1,0 +1,161 @@
+"""Jobs, as they are asked for and as they are told."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, TypeAdapter, WithJsonSchema
+
+from ninfer_core.strict_json import Json
+from service.api.body import spelled
+from service.api.parameters import DIGEST
+from service.api.schemas.base import Answer, Digest, Id, Sent
+from service.job_requests import Convert, Output, Verify
+from service.jobs import JobView, State, links
+
+_MOST_ROLES = 64
+_MOST_INPUTS = 1_000
+
+
+def _document_or_digest(value: Any) -> Any:
+    if isinstance(value, dict) or (isinstance(value, str) and _is_digest(value)):
+        return value
+    raise ValueError("Input should be a recipe document or the digest of one")
+
+
+def _is_digest(text: str) -> bool:
+    return len(text) == 71 and text.startswith("sha256:") and set(text[7:]) <= set("0123456789abcdef")
+
+
+RecipeSent = Annotated[
+    Any,
+    AfterValidator(_document_or_digest),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string", "pattern": DIGEST}, {"type": "object"}],
+            "description": "A stored recipe by its digest, or the document itself, which is then stored.",
+        }
+    ),
+]
+Checkpoints = Annotated[
+    dict[str, Id], Field(max_length=_MOST_ROLES, description="Ids of checkpoints, by the recipe's roles.")
+]
+Inputs = Annotated[
+    dict[str, Digest],
+    Field(max_length=_MOST_INPUTS, description="Digests of content, by the recipe's input names."),
+]
+
+
+def recipe_of(value: Any) -> str | bytes:
+    """A digest, or the text of a document as exact as it was sent."""
+    return value if isinstance(value, str) else spelled(value).encode()
+
+
+class VerifySent(Sent):
+    """Verify an artifact."""
+
+    type: Literal["verify"]
+    artifact: Digest
+    checks: list[str] = Field([], max_length=32, description="Empty for the usual ones of its kind.")
+    checkpoints: Checkpoints = Field(default_factory=dict)
+    inputs: Inputs = Field(default_factory=dict)
+    recipe: RecipeSent | None = None
+
+    def request(self) -> Verify:
+        """As the use case takes it."""
+        recipe = None if self.recipe is None else recipe_of(self.recipe)
+        return Verify(self.artifact, tuple(self.checks), self.checkpoints, self.inputs, recipe)
+
+
+class OutputSent(Sent):
+    """What a conversion writes."""
+
+    revision: Literal[2, 3]
+    max_file_bytes: int | None = Field(
+        None,
+        ge=1,
+        le=2**63 - 1,
+        description="Revision 3 is split into files of at most this size; revision 2 is one file.",
+    )
+    name: str | None = Field(None, description="Name of the file; made of the recipe's identity by default.")
+
+
+class ConvertSent(Sent):
+    """Make an artifact out of checkpoints by a recipe."""
+
+    type: Literal["convert"]
+    checkpoints: Checkpoints
+    recipe: RecipeSent
+    output: OutputSent
+    inputs: Inputs = Field(default_factory=dict)
+
+    def request(self) -> Convert:
+        """As the use case takes it."""
+        output = Output(self.output.revision, self.output.max_file_bytes, self.output.name)
+        return Convert(recipe_of(self.recipe), self.checkpoints, output, self.inputs)
+
+
+JobSent = Annotated[VerifySent | ConvertSent, Field(discriminator="type")]
+JOB: TypeAdapter[VerifySent | ConvertSent] = TypeAdapter(JobSent)
+
+
+class ProgressRead(Answer):
+    """How far a job is; the totals are null until it is planned."""
+
+    objects: int | None
+    objects_done: int
+    bytes: int | None
+    bytes_done: int
+
+
+class JobError(Answer):
+    """Why a job gave no answer."""
+
+    code: str
+    detail: str
+
+
+class JobRead(Answer):
+    """A job."""
+
+    id: Id
+    type: Literal["verify", "convert"]
+    state: State
+    cancel_requested: bool
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    request: dict[str, Json] = Field(description="What was asked for: digests and ids in place of documents.")
+    progress: ProgressRead
+    artifact: Digest | None = Field(description="The artifact that is verified, or that was made.")
+    run: Id | None = Field(description="The run of a verification.")
+    conversion: Id | None
+    error: JobError | None = Field(description="Why there is no answer, when the state is `error`.")
+    links: dict[str, str]
+
+    @classmethod
+    def of(cls, view: JobView) -> Self:
+        """A job with its progress."""
+        job, progress = view.job, view.progress
+        return cls.model_validate(
+            {
+                "id": job.id,
+                "type": job.type,
+                "state": job.state,
+                "cancel_requested": job.cancel_requested,
+                "created_at": job.created_at,
+                "started_at": job.started_at,
+                "finished_at": job.finished_at,
+                "request": job.request,
+                "progress": {
+                    "objects": progress.objects,
+                    "objects_done": progress.objects_done,
+                    "bytes": progress.bytes,
+                    "bytes_done": progress.bytes_done,
+                },
+                "artifact": view.artifact,
+                "run": job.id if job.type == "verify" else None,
+                "conversion": job.id if job.type == "convert" else None,
+                "error": job.error,
+                "links": links(job),
+            }
+        )

@@ -1,0 +1,155 @@
+"""Runs, what they found of each object, findings, and conversions."""
+
+from datetime import datetime
+from typing import Any, Literal, Self
+
+from pydantic import Field
+
+from service.api.schemas.base import Answer, Digest, Id
+from service.api.schemas.content import ObjectRead
+from service.jobs import State
+from service.records.models import ConversionFinding, Finding
+from service.reports import ConversionView, RunView
+
+Verdict = Literal["passed", "failed", "incomplete", "error", "cancelled"]
+Outcome = Literal["passed", "failed", "not_checked", "not_asked"]
+
+
+class RunRead(Answer):
+    """One verification of one artifact; `verdict` is null until it is final."""
+
+    id: Id
+    job: Id
+    state: State = Field(description="Of its job.")
+    verdict: Verdict | None
+    artifact: Digest
+    checks: list[str]
+    recipe: Digest | None
+    checkpoints: dict[str, Id]
+    errors: int | None = Field(description="Error findings, those beyond the listed ones counted.")
+    advisories: int | None
+    created_at: datetime
+    finished_at: datetime | None
+    links: dict[str, str]
+
+    @classmethod
+    def of(cls, view: RunView, **more: Any) -> Self:
+        """A run."""
+        row, own = view.run, f"/v1/runs/{view.run.id}"
+        return cls.model_validate(
+            {
+                "id": row.id,
+                "job": row.job_id,
+                "state": view.state,
+                "verdict": row.verdict,
+                "artifact": view.artifact,
+                "checks": row.checks,
+                "recipe": row.recipe_digest,
+                "checkpoints": row.checkpoints or {},
+                "errors": row.errors,
+                "advisories": row.advisories,
+                "created_at": row.created_at,
+                "finished_at": row.finished_at,
+                "links": {
+                    "self": own,
+                    "objects": f"{own}/objects",
+                    "findings": f"{own}/findings",
+                    "report": f"{own}/report",
+                    "job": f"/v1/jobs/{row.job_id}",
+                    "artifact": f"/v1/artifacts/{view.artifact}",
+                },
+                **more,
+            }
+        )
+
+
+class RunWhole(RunRead):
+    """A run with the heading of its report, once it is final."""
+
+    outcomes: dict[str, int] = Field(description="Objects by outcome.")
+    report: dict[str, Any] | None = Field(description="The report without `objects` and `findings`.")
+
+    @classmethod
+    def whole(cls, view: RunView) -> Self:
+        """A run by itself."""
+        return cls.of(view, outcomes=dict(view.counts), report=view.run.report)
+
+
+class ResultRead(ObjectRead):
+    """What became of one object: its entry in the report."""
+
+    sha256: str | None
+    identity: Digest | None
+    outcome: Outcome
+    evidence: str | None
+    metrics: dict[str, Any]
+
+
+class FindingRead(Answer):
+    """An answer: what was found, where, and what it means."""
+
+    code: str
+    rule: str | None
+    severity: Literal["error", "advisory"]
+    check: str
+    about: Literal["artifact", "recipe", "source"]
+    object: str | None
+    where: dict[str, Any]
+    expected: str
+    found: str
+    count: int
+    message: str
+
+    @classmethod
+    def of(cls, row: Finding | ConversionFinding) -> Self:
+        """A row."""
+        return cls.model_validate(row.document)
+
+
+class ConversionRead(Answer):
+    """One conversion; `verdict` is null until it is final."""
+
+    id: Id
+    job: Id
+    state: State = Field(description="Of its job.")
+    verdict: Literal["written", "refused"] | None
+    artifact: Digest | None
+    recipe: Digest
+    checkpoints: dict[str, Id]
+    inputs: dict[str, Digest]
+    output: dict[str, Any]
+    created_at: datetime
+    finished_at: datetime | None
+    report: dict[str, Any] | None = Field(description="The report without `objects` and `findings`.")
+    links: dict[str, str]
+
+    @classmethod
+    def of(cls, view: ConversionView) -> Self:
+        """A conversion."""
+        row, own = view.conversion, f"/v1/conversions/{view.conversion.id}"
+        links = {
+            "self": own,
+            "objects": f"{own}/objects",
+            "findings": f"{own}/findings",
+            "report": f"{own}/report",
+            "job": f"/v1/jobs/{row.job_id}",
+        }
+        if view.artifact is not None:
+            links["artifact"] = f"/v1/artifacts/{view.artifact}"
+        return cls.model_validate(
+            {
+                "id": row.id,
+                "job": row.job_id,
+                "state": view.state,
+                "verdict": row.verdict,
+                "artifact": view.artifact,
+                "recipe": row.recipe_digest,
+                "checkpoints": row.checkpoints,
+                "inputs": row.inputs,
+                "output": row.output,
+                "created_at": row.created_at,
+                "finished_at": row.finished_at,
+                "report": row.document,
+                "links": links,
+            }
+        )

@@ -1,0 +1,94 @@
+"""A body on its way into the content store: batches of 4 MiB, hashed and written in a thread while the next one arrives.
+
+At most two batches are in memory, and the loop that serves everyone only copies bytes.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from service.api.digests import HEADERS, announced
+from service.contents import Stored, keep
+from service.errors import BodyTooLarge, Fault, MediaTypeUnsupported
+from service.gate import Gate
+
+BATCH_BYTES: Final = 4 << 20
+
+Absorb = Callable[[memoryview], None]
+
+
+async def receive(request: Request, gate: Gate, project_id: str) -> Stored:
+    """The body, stored and this project's. Whatever goes wrong, nothing of it is kept.
+
+    Raises: BodyTooLarge, MediaTypeUnsupported, DigestHeaderMalformed, DigestMismatch, CannotWrite, ClientDisconnect.
+    """
+    limit = gate.settings.max_blob_bytes
+    require_identity(request)
+    require_length(request, limit)
+    digests = announced({name: request.headers.getlist(name) for name in HEADERS})
+    async with gate.uploads:
+        writer = await run_in_threadpool(gate.blobs.writer)
+        try:
+
+            def absorb(content: memoryview) -> None:
+                digests.update(content)
+                writer.write(content)
+
+            await _pump(request.stream(), absorb, limit)
+            digests.check(writer.sha256)
+            return await run_in_threadpool(keep, gate, project_id, writer)
+        finally:
+            await run_in_threadpool(writer.abort)
+
+
+def require_length(request: Request, limit: int) -> None:
+    """Raises: BodyTooLarge for a body that says itself that it is too long, before a byte of it is read."""
+    length = request.headers.get("content-length", "")
+    if length.isascii() and length.isdigit() and int(length[:20]) > limit:
+        raise too_large(limit)
+
+
+def require_identity(request: Request) -> None:
+    """Raises: MediaTypeUnsupported for a body in a content coding: what is stored is what was meant."""
+    coding = request.headers.get("content-encoding", "identity").strip().lower()
+    if coding not in ("", "identity"):
+        fault = Fault("header", "Content-Encoding", f"{coding!r} is not undone here")
+        raise MediaTypeUnsupported("Content comes as its plain bytes, without a content coding.", fault)
+
+
+def too_large(limit: int) -> BodyTooLarge:
+    """The refusal."""
+    return BodyTooLarge(f"The body is larger than {limit:,} bytes.")
+
+
+async def _pump(chunks: AsyncIterator[bytes], absorb: Absorb, limit: int) -> None:
+    loop = asyncio.get_running_loop()
+    filling, spare = bytearray(BATCH_BYTES), bytearray(BATCH_BYTES)
+    used = total = 0
+    working: asyncio.Future[None] | None = None
+    try:
+        async for chunk in chunks:
+            total += len(chunk)
+            if total > limit:
+                raise too_large(limit)
+            at = 0
+            while at < len(chunk):
+                part = chunk[at : at + BATCH_BYTES - used] if at or len(chunk) > BATCH_BYTES - used else chunk
+                filling[used : used + len(part)] = part
+                used, at = used + len(part), at + len(part)
+                if used == BATCH_BYTES:
+                    if working is not None:
+                        await asyncio.shield(working)
+                    working = loop.run_in_executor(None, partial(absorb, memoryview(filling)))
+                    filling, spare, used = spare, filling, 0
+        if working is not None:
+            await asyncio.shield(working)
+        working = loop.run_in_executor(None, partial(absorb, memoryview(filling)[:used]))
+        await asyncio.shield(working)
+    finally:
+        if working is not None and not working.done():
+            await asyncio.wait({working})

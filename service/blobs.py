@@ -1,0 +1,241 @@
+"""Content by its digest on the local disk: written to a nameless file, synced, linked under its sha256, never modified.
+
+    <root>/blobs/ab/<sha256>    content, mode 0444
+    <root>/incoming/            content on its way in; nothing in it outlives its process where files can be nameless
+    <root>/work/<job id>/       segments of a running conversion
+
+Only digests and job ids become paths, and both are checked; a name from outside never does. The bytes are durable
+before the database hears of them, so a row in `blobs` never promises what is not there.
+"""
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ninfer_core.containers.publish import NewFile
+from ninfer_core.errors import CannotRead, CannotWrite
+from ninfer_core.io import DiskFile
+
+_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+_JOB_ID = re.compile(r"[0-9a-f]{32}\Z")
+_MODE = 0o444
+
+
+class BlobStore:
+    """The content of every project; who may know of it is the database's business."""
+
+    def __init__(self, root: Path) -> None:
+        """Raises: CannotWrite when the folders cannot be made."""
+        self.root = root
+        self._blobs, self._incoming, self._work = root / "blobs", root / "incoming", root / "work"
+        try:
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self._blobs, self._incoming, self._work):
+                folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise CannotWrite(f"cannot write in {root}: {error.strerror}") from error
+
+    def path(self, sha256: str) -> Path:
+        """Where content lies or would lie. Raises: ValueError for anything but 64 hex digits."""
+        if not _SHA256.match(sha256):
+            raise ValueError("a blob is named by 64 lower-case hex digits")
+        return self._blobs / sha256[:2] / sha256
+
+    def has(self, sha256: str) -> bool:
+        """Whether the bytes are here, whoever they belong to."""
+        return self.path(sha256).is_file()
+
+    def size(self, sha256: str) -> int:
+        """Bytes of content that is here. Raises: CannotRead."""
+        try:
+            return self.path(sha256).stat().st_size
+        except OSError as error:
+            raise CannotRead(f"cannot find content {sha256}: {error.strerror}") from error
+
+    def open(self, sha256: str, name: str) -> DiskFile:
+        """The content, called `name` in reports. Raises: CannotRead."""
+        return DiskFile(self.path(sha256), name, follow=False)
+
+    def writer(self) -> "BlobWriter":
+        """New content, its digest not known yet. Raises: CannotWrite."""
+        return BlobWriter(self, self._incoming)
+
+    def place(self, sha256: str) -> Path:
+        """`path`, with its folder made. Raises: CannotWrite."""
+        path = self.path(sha256)
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise CannotWrite(f"cannot write in {self._blobs}: {error.strerror}") from error
+        sync_folder(self._blobs)  # also when it was there: who made it may have died before this
+        return path
+
+    def adopt(self, file: NewFile, sha256: str) -> None:
+        """Take in a file that was composed here; content that is here already stays. Raises: CannotWrite."""
+        path = self.place(sha256)
+        with suppress(FileExistsError):
+            file.link_as(path, mode=_MODE)
+        sync_folder(path.parent)
+
+    def require_writable(self) -> None:
+        """Raises: CannotWrite when new content could not be stored."""
+        self.writer().abort()
+
+    def work(self, job_id: str) -> Path:
+        """The folder for what a job writes on its way. Raises: ValueError, CannotWrite."""
+        folder = self._work_of(job_id)
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise CannotWrite(f"cannot write in {self._work}: {error.strerror}") from error
+        return folder
+
+    def clear_work(self, job_id: str) -> None:
+        """Remove what a job left in its folder; nothing there is fine."""
+        shutil.rmtree(self._work_of(job_id), ignore_errors=True)
+
+    def _work_of(self, job_id: str) -> Path:
+        if not _JOB_ID.match(job_id):
+            raise ValueError("a job is named by 32 lower-case hex digits")
+        return self._work / job_id
+
+
+class BlobWriter:
+    """Content on its way in: hashed while it is written, kept only by `commit`."""
+
+    def __init__(self, store: BlobStore, folder: Path) -> None:
+        """Raises: CannotWrite."""
+        self._store = store
+        self._hash = hashlib.sha256()
+        self._lock = threading.Lock()  # a request that is broken off aborts while its thread still writes
+        self._temporary: Path | None = None
+        self._fd = -1
+        self.bytes = 0
+        try:
+            self._fd = self._create(folder)
+        except OSError as error:
+            raise CannotWrite(f"cannot write in {folder}: {error.strerror}") from error
+
+    def _create(self, folder: Path) -> int:
+        # A nameless file vanishes with its process, also after a kill; not every file system has them.
+        with suppress(OSError):
+            return os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        self._temporary = folder / f"{secrets.token_hex(16)}.partial"
+        return os.open(self._temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+
+    @property
+    def sha256(self) -> str:
+        """Hex digest of what was written so far."""
+        return self._hash.hexdigest()
+
+    def write(self, content: bytes | memoryview) -> None:
+        """Append all of `content`. Raises: CannotWrite."""
+        view = memoryview(content)
+        with self._lock:
+            self._hash.update(view)
+            done = 0
+            while done < len(view):
+                try:
+                    done += os.write(self._fd, view[done:])
+                except OSError as error:
+                    raise CannotWrite(f"cannot store content: {error.strerror}") from error
+            self.bytes += len(view)
+
+    def commit(self) -> tuple[str, int]:
+        """(sha256, bytes), durable under its digest; the writer is closed. Raises: CannotWrite."""
+        sha256 = self.sha256
+        try:
+            path = self._store.place(sha256)
+            os.fchmod(self._fd, _MODE)
+            os.fsync(self._fd)
+            self._link(path)
+            sync_folder(path.parent)
+        except OSError as error:
+            raise CannotWrite(f"cannot store content: {error.strerror}") from error
+        finally:
+            self.abort()
+        return sha256, self.bytes
+
+    def _link(self, path: Path) -> None:
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            source = self._temporary or f"/proc/self/fd/{self._fd}"
+            # Naming the folder by its descriptor makes Python follow the link in /proc to the nameless file.
+            with suppress(FileExistsError):  # the same content under its digest: nothing to add
+                os.link(source, path.name, dst_dir_fd=folder, follow_symlinks=True)
+        finally:
+            os.close(folder)
+
+    def abort(self) -> None:
+        """Forget what was not committed; doing it twice is harmless."""
+        with self._lock:
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+            if self._temporary is not None:
+                self._temporary.unlink(missing_ok=True)
+                self._temporary = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abort()
+
+
+class BlobFiles:
+    """Stored files by the names that an artifact or a checkpoint gives them (a `FileSet`); opened on demand."""
+
+    def __init__(self, store: BlobStore, files: Mapping[str, str]) -> None:
+        """`files` is name to sha256."""
+        self._store = store
+        self._files = dict(files)
+        self._open: dict[str, DiskFile] = {}
+        self.names = tuple(self._files)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._files
+
+    def open(self, name: str) -> DiskFile:
+        """See `FileSet.open`. Raises: CannotRead."""
+        if name not in self._files:
+            raise CannotRead(f"there is no file {name!r}")
+        if name not in self._open:
+            self._open[name] = self._store.open(self._files[name], name)
+        return self._open[name]
+
+    def close(self) -> None:
+        """Close every file that was opened."""
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def sync_folder(folder: Path) -> None:
+    """Names are durable only when their folder is. Raises: CannotWrite."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise CannotWrite(f"cannot store content in {folder}: {error.strerror}") from error

@@ -1,0 +1,69 @@
+"""Checkpoints: source weights by their files, with what the client claims of where they come from."""
+
+from collections.abc import Sequence
+
+from ninfer_core.identity import artifact_digest
+from service.contents import NamedDigest, named_files
+from service.errors import CheckpointNotFound
+from service.gate import Gate
+from service.records import content
+from service.records.models import Checkpoint, CheckpointFile
+from service.records.pages import Page
+from service.records.types import new_id, now
+
+KIND = "checkpoint"  # of the listing whose digest a set of files gets
+
+
+def push(
+    gate: Gate,
+    project_id: str,
+    files: Sequence[NamedDigest],
+    *,
+    repository: str | None,
+    revision: str | None,
+) -> tuple[Checkpoint, bool]:
+    """The checkpoint of these files and claims, and whether it is new; the same content with other claims is another one.
+
+    What a recipe reads of it is decided when a job binds the two: any files may lie beside the weights.
+    Raises: TooManyFiles, InvalidRequest, BlobsMissing.
+    """
+    with gate.database.write() as session:
+        found = sorted(
+            named_files(session, project_id, files, gate.settings.max_files), key=lambda file: file.name
+        )
+        row = Checkpoint(
+            id=new_id(),
+            project_id=project_id,
+            digest=artifact_digest(KIND, found),
+            bytes=sum(file.bytes for file in found),
+            repository=repository,
+            revision=revision,
+            created_at=now(),
+        )
+        rows = [
+            CheckpointFile(
+                checkpoint_id=row.id,
+                project_id=project_id,
+                ordinal=ordinal,
+                name=file.name,
+                sha256=file.sha256,
+                bytes=file.bytes,
+            )
+            for ordinal, file in enumerate(found)
+        ]
+        return content.add_checkpoint(session, row, rows)
+
+
+def find(gate: Gate, project_id: str, checkpoint_id: str) -> tuple[Checkpoint, Sequence[CheckpointFile]]:
+    """The checkpoint and its files. Raises: CheckpointNotFound."""
+    with gate.database.read() as session:
+        checkpoint = content.checkpoint(session, project_id, checkpoint_id)
+        if checkpoint is None:
+            raise CheckpointNotFound(f"This project holds no checkpoint {checkpoint_id}.")
+        return checkpoint, content.checkpoint_files(session, checkpoint.id)
+
+
+def page(gate: Gate, project_id: str, *, limit: int, cursor: str | None) -> Page[Checkpoint]:
+    """Newest first. Raises: BadCursor."""
+    with gate.database.read() as session:
+        return content.checkpoints(session, project_id, limit=limit, cursor=cursor)

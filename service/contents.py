@@ -1,0 +1,93 @@
+"""Content that a project holds, and files that are named out of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from ninfer_core.identity import FileDigest
+from ninfer_core.io import is_plain_name
+from service.blobs import BlobWriter
+from service.errors import BlobNotFound, BlobsMissing, Fault, InvalidRequest, TooManyFiles
+from service.gate import Gate
+from service.records import content
+from service.records.models import Blob
+
+PREFIX = "sha256:"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Content that the project holds now; `new` says whether it did not before."""
+
+    digest: str
+    bytes: int
+    new: bool
+
+    @property
+    def sha256(self) -> str:
+        """Bare hex."""
+        return self.digest.removeprefix(PREFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDigest:
+    """A file as a client names it."""
+
+    name: str
+    digest: str
+
+
+def keep(gate: Gate, project_id: str, writer: BlobWriter) -> Stored:
+    """Make what was written durable, then the project's. Raises: CannotWrite."""
+    sha256, size = writer.commit()
+    with gate.database.write() as session:
+        new = content.add_blob(session, project_id, sha256, size)
+    return Stored(PREFIX + sha256, size, new)
+
+
+def find_blob(gate: Gate, project_id: str, digest: str) -> Blob:
+    """Content of this project. Raises: BlobNotFound."""
+    with gate.database.read() as session:
+        blob = content.find_blob(session, project_id, digest.removeprefix(PREFIX))
+    if blob is None:
+        raise BlobNotFound(f"This project holds no {digest}.")
+    return blob
+
+
+def named_files(
+    session: Session, project_id: str, files: Sequence[NamedDigest], max_files: int
+) -> list[FileDigest]:
+    """The files with their sizes. Raises: TooManyFiles, InvalidRequest for names, BlobsMissing for content."""
+    if len(files) > max_files:
+        fault = Fault("body", "$.files", f"{len(files):,} files; at most {max_files:,} are taken")
+        raise TooManyFiles(f"{len(files):,} files are more than {max_files:,}.", fault)
+    require_names([file.name for file in files])
+    held = content.find_blobs(session, project_id, list({file.digest.removeprefix(PREFIX) for file in files}))
+    missing = [
+        Fault("body", f"$.files[{index}].digest", f"this project does not hold {file.digest}")
+        for index, file in enumerate(files)
+        if file.digest.removeprefix(PREFIX) not in held
+    ]
+    if missing:
+        raise BlobsMissing(f"{len(missing):,} of {len(files):,} files have no content here.", *missing)
+    return [
+        FileDigest(file.name, held[sha256].bytes, sha256)
+        for file in files
+        for sha256 in (file.digest.removeprefix(PREFIX),)
+    ]
+
+
+def require_names(names: Sequence[str]) -> None:
+    """Raises: InvalidRequest for names that are not plain or not unique."""
+    faults: list[Fault] = []
+    seen: set[str] = set()
+    for index, name in enumerate(names):
+        place = f"$.files[{index}].name"
+        if not is_plain_name(name):
+            faults.append(Fault("body", place, "not a plain file name: no folders, at most 255 bytes"))
+        elif name in seen:
+            faults.append(Fault("body", place, f"{name!r} is named twice"))
+        seen.add(name)
+    if faults:
+        raise InvalidRequest("Names of files are plain and different.", *faults)

@@ -1,0 +1,408 @@
+"""Why a request was refused: one class for each failure a client could act on, with its stable code and HTTP status.
+
+Use cases raise these; `service.api.problems` turns them into problem documents (RFC 9457). `ERRORS` is the whole
+table: the documentation, the OpenAPI document and the tests read it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ninfer_core.errors import NinferError
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with a request: `place` is body, query, path or header; `path` says where in it."""
+
+    place: str
+    path: str
+    message: str
+
+    @property
+    def where(self) -> dict[str, str]:
+        """The place alone."""
+        return {"in": self.place, "path": self.path}
+
+
+class ServiceError(NinferError):
+    """Root of every refusal; `faults` are its places, `findings` those of a document, `facts` further members."""
+
+    code: str = "internal"
+    status: int = 500
+    title: str = "The service failed"
+    help: str = "This is a fault of the service, not of the request. Its log says more."
+
+    def __init__(
+        self,
+        detail: str,
+        *faults: Fault,
+        findings: Sequence[Mapping[str, Any]] = (),
+        headers: Mapping[str, str] | None = None,
+        **facts: Any,
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.faults = faults
+        self.findings = tuple(findings)
+        self.headers = dict(headers or {})
+        self.facts = facts
+
+
+class Internal(ServiceError):
+    """Whatever was not foreseen."""
+
+
+class Unauthorized(ServiceError):
+    """No token, or one that opens nothing."""
+
+    code = "unauthorized"
+    status = 401
+    title = "No valid token"
+    help = (
+        "Send `Authorization: Bearer TOKEN`. `ninfer-gate token` makes a new token when the old one is lost."
+    )
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This needs the token of a project.", headers={"WWW-Authenticate": 'Bearer realm="ninfer-gate"'}
+        )
+
+
+class NotFound(ServiceError):
+    """Something that this project does not hold."""
+
+    status = 404
+
+
+class RouteNotFound(NotFound):
+    """A path that leads nowhere."""
+
+    code = "route_not_found"
+    title = "No such address"
+    help = "GET /openapi.json lists every address."
+
+
+class BlobNotFound(NotFound):
+    """Content that this project does not hold."""
+
+    code = "blob_not_found"
+    title = "No such content"
+    help = "Push it with POST /v1/blobs."
+
+
+class ArtifactNotFound(NotFound):
+    """An artifact that this project does not hold."""
+
+    code = "artifact_not_found"
+    title = "No such artifact"
+    help = "GET /v1/artifacts lists them; POST /v1/artifacts makes one."
+
+
+class CheckpointNotFound(NotFound):
+    """A checkpoint that this project does not hold."""
+
+    code = "checkpoint_not_found"
+    title = "No such checkpoint"
+    help = "GET /v1/checkpoints lists them; POST /v1/checkpoints makes one."
+
+
+class RecipeNotFound(NotFound):
+    """A recipe that this project does not hold."""
+
+    code = "recipe_not_found"
+    title = "No such recipe"
+    help = "GET /v1/recipes lists them; POST /v1/recipes stores one."
+
+
+class JobNotFound(NotFound):
+    """A job that this project never had."""
+
+    code = "job_not_found"
+    title = "No such job"
+    help = "GET /v1/jobs lists them."
+
+
+class RunNotFound(NotFound):
+    """A run that this project never had."""
+
+    code = "run_not_found"
+    title = "No such run"
+    help = "GET /v1/runs lists them."
+
+
+class ConversionNotFound(NotFound):
+    """A conversion that this project never had."""
+
+    code = "conversion_not_found"
+    title = "No such conversion"
+    help = "The job that made it names it as `conversion`."
+
+
+class MethodNotAllowed(ServiceError):
+    """A path that does not take this method."""
+
+    code = "method_not_allowed"
+    status = 405
+    title = "This address does not take the method"
+    help = "The header `Allow` and GET /openapi.json say what it takes."
+
+
+class BodyTooLarge(ServiceError):
+    """More bytes than the settings allow."""
+
+    code = "body_too_large"
+    status = 413
+    title = "The body is too large"
+    help = "`max_json_bytes` and `max_blob_bytes` of the service's settings are the limits."
+
+
+class MediaTypeUnsupported(ServiceError):
+    """A body of another type, or in a content coding."""
+
+    code = "media_type_unsupported"
+    status = 415
+    title = "The body is of another type than this address takes"
+    help = "Send JSON as `application/json` and content as its plain bytes, without a content coding."
+
+
+class JsonMalformed(ServiceError):
+    """A body that is no strict JSON."""
+
+    code = "json_malformed"
+    status = 400
+    title = "The body is no JSON"
+    help = "Bodies are strict JSON in UTF-8: no NaN, no comments, no lone surrogates."
+
+
+class JsonTooDeep(ServiceError):
+    """JSON nested deeper than the settings allow."""
+
+    code = "json_too_deep"
+    status = 400
+    title = "The JSON is nested too deeply"
+    help = "`max_json_depth` of the service's settings is the limit."
+
+
+class JsonMemberDuplicate(ServiceError):
+    """A member named twice in one object."""
+
+    code = "json_member_duplicate"
+    status = 400
+    title = "A member is given twice"
+    help = "Readers disagree on which of the two counts: give each member once."
+
+
+class InvalidRequest(ServiceError):
+    """Members, parameters or headers of the wrong shape."""
+
+    code = "invalid_request"
+    status = 422
+    title = "The request does not fit its description"
+    help = "`faults` lists the places; GET /openapi.json describes the shapes. Unknown members are refused."
+
+
+class DigestHeaderMalformed(ServiceError):
+    """A Repr-Digest or Content-Digest that cannot be read."""
+
+    code = "digest_header_malformed"
+    status = 400
+    title = "The digest header cannot be read"
+    help = "RFC 9530: `Repr-Digest: sha-256=:BASE64:`, with colons around the base64 of the 32 bytes."
+
+
+class RangeNotSatisfiable(ServiceError):
+    """A range that begins past the end of the content."""
+
+    code = "range_not_satisfiable"
+    status = 416
+    title = "The content ends before this range"
+    help = "`Content-Range` of this answer says how many bytes there are."
+
+
+class DigestMismatch(ServiceError):
+    """Bytes that are not what the header announced; nothing of them is kept."""
+
+    code = "digest_mismatch"
+    status = 422
+    title = "The bytes are not what the digest header announced"
+    help = (
+        "Nothing was kept. The bytes changed on their way, or the digest is of another file: send them again."
+    )
+
+
+class BlobsMissing(ServiceError):
+    """Files whose content this project does not hold."""
+
+    code = "blobs_missing"
+    status = 422
+    title = "Some of the content is not here"
+    help = "Push each digest that `faults` lists with POST /v1/blobs, then ask again."
+
+
+class TooManyFiles(ServiceError):
+    """More files than the settings allow."""
+
+    code = "too_many_files"
+    status = 422
+    title = "Too many files"
+    help = "`max_files` of the service's settings is the limit."
+
+
+class EntryUnclear(ServiceError):
+    """Files among which none, or more than one, can be the one to begin with."""
+
+    code = "entry_unclear"
+    status = 422
+    title = "No single file to begin with"
+    help = (
+        "An artifact of kind ninfer has one file that ends in .ninfer, or one file at all; one of kind safetensors "
+        "has one .safetensors file, or one .safetensors.index.json with its shards."
+    )
+
+
+class ArtifactKindConflict(ServiceError):
+    """A file that is an artifact of another kind already."""
+
+    code = "artifact_kind_conflict"
+    status = 409
+    title = "The same file is an artifact of another kind"
+    help = "One file has one digest, and an artifact one kind. Use the artifact that is there."
+
+
+class RecipeFaulty(ServiceError):
+    """A recipe with faults; `findings` has all of them."""
+
+    code = "recipe_faulty"
+    status = 422
+    title = "The recipe has faults"
+    help = "`findings` lists every fault with its place; `ninfer-gate explain CODE` says what each means."
+
+
+class CheckUnknown(ServiceError):
+    """A check that does not exist."""
+
+    code = "check_unknown"
+    status = 422
+    title = "There is no such check"
+    help = "Leave `checks` empty for the usual ones."
+
+
+class ReferenceUnknown(ServiceError):
+    """An artifact, checkpoint or recipe that a job names and this project does not hold."""
+
+    code = "reference_unknown"
+    status = 422
+    title = "The job names something that is not here"
+    help = "`faults` says which. Push it first."
+
+
+class RecipeMismatch(ServiceError):
+    """Roles or inputs that are not those of the recipe."""
+
+    code = "recipe_mismatch"
+    status = 422
+    title = "Checkpoints or inputs are not those that the recipe reads"
+    help = "Give one checkpoint for each member of the recipe's `sources` and one digest for each of its `inputs`."
+
+
+class IdempotencyKeyReused(ServiceError):
+    """A key that stands for another request."""
+
+    code = "idempotency_key_reused"
+    status = 409
+    title = "The idempotency key stands for another request"
+    help = "Use a new key for a new job; the same key is only for sending the same body again."
+
+
+class NotFinal(ServiceError):
+    """A run or conversion that is still going on."""
+
+    code = "not_final"
+    status = 409
+    title = "There is no report yet"
+    help = "Wait for the job: GET /v1/jobs/{id}/events tells when it is done."
+
+
+class NoReport(ServiceError):
+    """A run or conversion that ended without an answer."""
+
+    code = "no_report"
+    status = 409
+    title = "The job ended without a report"
+    help = "A job that was cancelled or could not run answers nothing. Start another one."
+
+
+class ContentLost(ServiceError):
+    """Content that the database knows and the store does not hold any more."""
+
+    code = "content_lost"
+    status = 410
+    title = "The content is gone"
+    help = "The service's store has lost it. Push it again; whoever runs the service should look at its disk."
+
+
+class StorageFailed(ServiceError):
+    """The content store did not take the bytes."""
+
+    code = "storage_failed"
+    status = 507
+    title = "The content could not be stored"
+    help = "Nothing was kept. The service's disk may be full or read-only."
+
+
+class Unavailable(ServiceError):
+    """The database does not answer."""
+
+    code = "unavailable"
+    status = 503
+    title = "The database does not answer"
+    help = "Try again in a moment."
+
+
+class NotReady(ServiceError):
+    """The service cannot work yet, or no longer; `reasons` says why."""
+
+    code = "not_ready"
+    status = 503
+    title = "The service is not ready"
+    help = "`reasons` says what it lacks."
+
+
+ERRORS: Final[tuple[type[ServiceError], ...]] = (
+    JsonMalformed,
+    JsonTooDeep,
+    JsonMemberDuplicate,
+    DigestHeaderMalformed,
+    Unauthorized,
+    RouteNotFound,
+    BlobNotFound,
+    ArtifactNotFound,
+    CheckpointNotFound,
+    RecipeNotFound,
+    JobNotFound,
+    RunNotFound,
+    ConversionNotFound,
+    MethodNotAllowed,
+    ArtifactKindConflict,
+    IdempotencyKeyReused,
+    NotFinal,
+    NoReport,
+    ContentLost,
+    BodyTooLarge,
+    MediaTypeUnsupported,
+    RangeNotSatisfiable,
+    InvalidRequest,
+    DigestMismatch,
+    BlobsMissing,
+    TooManyFiles,
+    EntryUnclear,
+    RecipeFaulty,
+    CheckUnknown,
+    ReferenceUnknown,
+    RecipeMismatch,
+    Internal,
+    Unavailable,
+    NotReady,
+    StorageFailed,
+)

@@ -1,0 +1,200 @@
+"""What a job asks for, held against what the project holds and what the recipe reads, before a row is written."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Literal, cast
+
+from sqlalchemy.orm import Session
+
+from ninfer_core import recipes as core
+from ninfer_core.errors import Usage
+from ninfer_core.findings import Findings
+from ninfer_core.io import is_plain_name
+from ninfer_core.opening import ENTRY_SUFFIX, ArtifactKind
+from ninfer_core.sources.json_text import json_path
+from ninfer_core.verify import CHECKS, asked, default_checks
+from service.contents import PREFIX
+from service.errors import (
+    BlobsMissing,
+    CheckUnknown,
+    Fault,
+    Internal,
+    InvalidRequest,
+    RecipeMismatch,
+    ReferenceUnknown,
+)
+from service.gate import Gate
+from service.records import content
+from service.records.models import Artifact
+
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST_STEM: Final = 200
+_PART_SUFFIX_BYTES: Final = len(".part-0001")
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    """Verify an artifact; `recipe` is a digest, or the text of a document."""
+
+    type: ClassVar[Literal["verify"]] = "verify"
+    artifact: str
+    checks: tuple[str, ...] = ()
+    checkpoints: Mapping[str, str] = field(default_factory=dict)  # role -> id
+    inputs: Mapping[str, str] = field(default_factory=dict)  # name -> digest
+    recipe: str | bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a conversion writes; without a name it is called after the recipe's identity."""
+
+    revision: int
+    max_file_bytes: int | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """Make an artifact; `recipe` is a digest, or the text of a document."""
+
+    type: ClassVar[Literal["convert"]] = "convert"
+    recipe: str | bytes
+    checkpoints: Mapping[str, str]
+    output: Output
+    inputs: Mapping[str, str] = field(default_factory=dict)
+
+
+def settled(
+    session: Session, project_id: str, request: Verify | Convert, recipe: core.Recipe | None
+) -> tuple[dict[str, Any], str | None]:
+    """The request as workflows read it, and the id of the artifact to verify; `recipe` is the one that it names.
+
+    Raises: CheckUnknown, ReferenceUnknown, BlobsMissing, RecipeMismatch, InvalidRequest.
+    """
+    artifact = _artifact(session, project_id, request.artifact) if isinstance(request, Verify) else None
+    _require_checkpoints(session, project_id, request.checkpoints)
+    _require_inputs(session, project_id, request.inputs)
+    whole: dict[str, Any] = {"type": request.type}
+    if isinstance(request, Verify) and artifact is not None:
+        # As on the command line, half of what parity needs leaves it asked and unchecked; a slip of names does not.
+        if recipe is not None:
+            _require_agreement(recipe, request, whole_set=bool(request.checkpoints))
+        with_parity = bool(request.checkpoints or request.inputs or recipe)
+        kind = cast(ArtifactKind, artifact.kind)
+        checks = _checks(request.checks or default_checks(kind, with_parity))
+        whole |= {"artifact": artifact.digest, "checks": checks}
+    whole |= {
+        "checkpoints": dict(request.checkpoints),
+        "inputs": dict(request.inputs),
+        "recipe": recipe.digest if recipe is not None else None,
+    }
+    if isinstance(request, Convert) and recipe is not None:
+        _require_agreement(recipe, request, whole_set=True)
+        whole["output"] = _output(request.output, recipe)
+    return whole, artifact.id if artifact is not None else None
+
+
+def stored_recipe(gate: Gate, project_id: str, digest: str) -> core.Recipe:
+    """The recipe that a job names, read outside of any transaction. Raises: ReferenceUnknown."""
+    with gate.database.read() as session:
+        row = content.recipe(session, project_id, digest)
+    if row is None:
+        raise _unknown("recipe", digest, "$.recipe")
+    recipe = core.parse_recipe(row.document.encode(), Findings())
+    if recipe is None:
+        raise Internal(f"The stored recipe {digest} can no longer be read.")
+    return recipe
+
+
+def safe_name(recipe: core.Recipe) -> str:
+    """A file name out of a recipe's identity, which may hold anything."""
+    stem = _UNSAFE.sub("-", f"{recipe.model_id}-{recipe.weights_id}").strip("-.")[:_LONGEST_STEM]
+    return f"{stem or 'artifact'}{ENTRY_SUFFIX}"
+
+
+def _checks(names: Iterable[str]) -> list[str]:
+    listed = list(names)
+    try:
+        chosen = asked(listed)
+    except Usage as error:
+        faults = [
+            Fault(
+                "body",
+                json_path(("checks", index)),
+                f"there is no check {name!r}; there are {', '.join(CHECKS)}",
+            )
+            for index, name in enumerate(listed)
+            if name not in CHECKS
+        ]
+        raise CheckUnknown(f"There are the checks {', '.join(CHECKS)}.", *faults) from error
+    return [name for name in CHECKS if name in chosen]
+
+
+def _artifact(session: Session, project_id: str, digest: str) -> Artifact:
+    artifact = content.find_artifact(session, project_id, digest)
+    if artifact is None:
+        raise _unknown("artifact", digest, "$.artifact")
+    return artifact
+
+
+def _require_checkpoints(session: Session, project_id: str, checkpoints: Mapping[str, str]) -> None:
+    faults = [
+        Fault("body", json_path(("checkpoints", role)), f"this project holds no checkpoint {checkpoint_id}")
+        for role, checkpoint_id in checkpoints.items()
+        if content.checkpoint(session, project_id, checkpoint_id) is None
+    ]
+    if faults:
+        raise ReferenceUnknown(f"{len(faults)} of {len(checkpoints)} checkpoints are not here.", *faults)
+
+
+def _require_inputs(session: Session, project_id: str, inputs: Mapping[str, str]) -> None:
+    held = content.find_blobs(
+        session, project_id, [digest.removeprefix(PREFIX) for digest in inputs.values()]
+    )
+    faults = [
+        Fault("body", json_path(("inputs", name)), f"this project does not hold {digest}")
+        for name, digest in inputs.items()
+        if digest.removeprefix(PREFIX) not in held
+    ]
+    if faults:
+        raise BlobsMissing(f"{len(faults)} of {len(inputs)} inputs have no content here.", *faults)
+
+
+def _require_agreement(recipe: core.Recipe, request: Verify | Convert, *, whole_set: bool) -> None:
+    faults: list[Fault] = []
+    for member, what, named, given in (
+        ("checkpoints", "role", recipe.sources, request.checkpoints),
+        ("inputs", "input", recipe.inputs, request.inputs),
+    ):
+        there = ", ".join(map(repr, named)) or "none"
+        faults += [
+            Fault("body", json_path((member, name)), f"the recipe has no {what} {name!r}; it reads {there}")
+            for name in given
+            if name not in named
+        ]
+        if whole_set:
+            faults += [
+                Fault(
+                    "body",
+                    json_path((member, name)),
+                    f"the recipe reads the {what} {name!r}, which is not given",
+                )
+                for name in named
+                if name not in given
+            ]
+    if faults:
+        raise RecipeMismatch(f"{faults[0].message[0].upper()}{faults[0].message[1:]}.", *faults)
+
+
+def _output(output: Output, recipe: core.Recipe) -> dict[str, Any]:
+    name = output.name if output.name is not None else safe_name(recipe)
+    if not is_plain_name(name) or len(name.encode()) + _PART_SUFFIX_BYTES > 255:
+        why = "not a plain file name: no folders, at most 245 bytes"
+        raise InvalidRequest("The output needs another name.", Fault("body", "$.output.name", why))
+    return {"revision": output.revision, "max_file_bytes": output.max_file_bytes, "name": name}
+
+
+def _unknown(what: str, name: str, path: str) -> ReferenceUnknown:
+    detail = f"this project holds no {what} {name}"
+    return ReferenceUnknown(f"T{detail[1:]}.", Fault("body", path, detail))

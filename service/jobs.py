@@ -1,0 +1,181 @@
+"""Jobs: validated in full, committed with their run or conversion, and only then made known to the durable engine.
+
+A run and a conversion carry the id of their job. `Job.request` is what a workflow reads: digests and ids, no documents.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from sqlalchemy.orm import Session
+
+from service import recipes
+from service.artifacts import start
+from service.errors import Fault, IdempotencyKeyReused, JobNotFound
+from service.gate import Gate
+from service.job_requests import Convert, Verify, settled, stored_recipe
+from service.records import conversions, jobs, runs, views
+from service.records.jobs import Progress
+from service.records.models import Conversion, Job, JobEvent, Run
+from service.records.pages import Page
+from service.records.types import new_id, now
+
+State = Literal["queued", "running", "passed", "failed", "incomplete", "error", "cancelled"]
+_EVENTS_AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """How a request came: the digest of its body, and its idempotency key."""
+
+    digest: str
+    key: str | None
+
+    @classmethod
+    def of(cls, text: str, key: str | None) -> "Sent":
+        """Of a body in one spelling, so that the order of members and white space make no other body."""
+        return cls("sha256:" + hashlib.sha256(text.encode()).hexdigest(), key)
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job with its progress, and the digest of the artifact that it verifies or made."""
+
+    job: Job
+    progress: Progress
+    artifact: str | None
+
+
+def create(gate: Gate, project_id: str, request: Verify | Convert, sent: Sent) -> Job:
+    """A new job, or the one that this key and body started before.
+
+    Raises: CheckUnknown, ReferenceUnknown, BlobsMissing, RecipeFaulty, RecipeMismatch, IdempotencyKeyReused.
+    """
+    job = _known(gate, project_id, sent)
+    if job is None:
+        draft = recipes.read(request.recipe) if isinstance(request.recipe, bytes) else None
+        recipe = draft.recipe if draft is not None else None
+        if isinstance(request.recipe, str):
+            recipe = stored_recipe(gate, project_id, request.recipe)
+        with gate.database.write() as session:
+            whole, artifact_id = settled(session, project_id, request, recipe)
+            if draft is not None:
+                recipes.keep(session, project_id, draft)
+            job = _add(session, project_id, whole, artifact_id, sent)
+    if job.state == "queued":
+        start(gate, job.type, job.id, job.id)
+    return job
+
+
+def _known(gate: Gate, project_id: str, sent: Sent) -> Job | None:
+    if sent.key is None:
+        return None
+    with gate.database.read() as session:
+        job = jobs.by_key(session, project_id, sent.key)
+    return None if job is None else _same(job, sent)
+
+
+def _same(job: Job, sent: Sent) -> Job:
+    if job.request_digest != sent.digest:
+        raise IdempotencyKeyReused(
+            f"The key stands for job {job.id}, which was asked for with another body.",
+            Fault("header", "Idempotency-Key", f"this key stands for job {job.id}"),
+        )
+    return job
+
+
+def _add(
+    session: Session, project_id: str, whole: dict[str, Any], artifact_id: str | None, sent: Sent
+) -> Job:
+    job_id, moment = new_id(), now()
+    job = jobs.add(
+        session,
+        Job(
+            id=job_id,
+            project_id=project_id,
+            type=whole["type"],
+            state="queued",
+            request=whole,
+            request_digest=sent.digest,
+            idempotency_key=sent.key,
+            artifact_id=artifact_id,
+            created_at=moment,
+        ),
+    )
+    if job.id != job_id:
+        return _same(job, sent)  # of two requests with one key at once, the other came first
+    shared = {"id": job_id, "project_id": project_id, "job_id": job_id, "created_at": moment}
+    shared |= {"recipe_digest": whole["recipe"], "checkpoints": whole["checkpoints"]}
+    if artifact_id is not None:
+        runs.add(session, Run(**shared, artifact_id=artifact_id, checks=whole["checks"]))
+    else:
+        conversions.add(session, Conversion(**shared, inputs=whole["inputs"], output=whole["output"]))
+    return job
+
+
+def view(gate: Gate, project_id: str, job_id: str) -> JobView:
+    """Raises: JobNotFound."""
+    with gate.database.read() as session:
+        job = jobs.job(session, project_id, job_id)
+        if job is None:
+            raise _not_found(job_id)
+        return _views(session, project_id, [job])[0]
+
+
+def page(
+    gate: Gate, project_id: str, *, limit: int, cursor: str | None, state: str | None, type_: str | None
+) -> Page[JobView]:
+    """Newest first. Raises: BadCursor."""
+    with gate.database.read() as session:
+        found = jobs.jobs(session, project_id, limit=limit, cursor=cursor, state=state, type=type_)
+        return Page(_views(session, project_id, found.items), found.next)
+
+
+def cancel(gate: Gate, project_id: str, job_id: str) -> JobView:
+    """Ask a job to stop; one that is final stays as it is. Raises: JobNotFound."""
+    with gate.database.write() as session:
+        if jobs.request_cancel(session, project_id, job_id) is None:
+            raise _not_found(job_id)
+    return view(gate, project_id, job_id)
+
+
+def events(gate: Gate, project_id: str, job_id: str, after: int) -> tuple[Sequence[JobEvent], bool]:
+    """What happened after event `after`, and whether that was all there will ever be. Raises: JobNotFound."""
+    with gate.database.read() as session:
+        # The state first: when it is final, its event is there to be read.
+        job = jobs.job(session, project_id, job_id)
+        if job is None:
+            raise _not_found(job_id)
+        found = jobs.events(session, job_id, after, _EVENTS_AT_ONCE)
+    return found, job.state in jobs.FINAL and len(found) < _EVENTS_AT_ONCE
+
+
+def _views(session: Session, project_id: str, found: Sequence[Job]) -> list[JobView]:
+    progress = jobs.progress_of(session, [job.id for job in found])
+    ids = {job.artifact_id for job in found if job.artifact_id is not None}
+    artifacts = views.artifacts(session, project_id, ids) if ids else {}
+    return [
+        JobView(
+            job,
+            progress[job.id],
+            artifacts[job.artifact_id].digest if job.artifact_id in artifacts else None,
+        )
+        for job in found
+    ]
+
+
+def links(job: Job) -> dict[str, Any]:
+    """Where to go on from a job."""
+    own = f"/v1/jobs/{job.id}"
+    whole = "runs" if job.type == "verify" else "conversions"
+    return {
+        "self": own,
+        "events": f"{own}/events",
+        "cancel": f"{own}/cancel",
+        "run" if job.type == "verify" else "conversion": f"/v1/{whole}/{job.id}",
+    }
+
+
+def _not_found(job_id: str) -> JobNotFound:
+    return JobNotFound(f"This project never had a job {job_id}.")

@@ -1,0 +1,81 @@
+"""Recipes: read whole before they are stored, known by the digest of their canonical document."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy.orm import Session
+
+from ninfer_core import recipes as core
+from ninfer_core.findings import Findings
+from ninfer_core.verify.report import finding_json
+from service.errors import RecipeFaulty, RecipeNotFound
+from service.gate import Gate
+from service.records import content
+from service.records.models import Recipe
+from service.records.pages import Page
+from service.records.types import now
+
+_MOST_FINDINGS: Final = 1_000  # in one refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A recipe without faults, and its text as it was sent."""
+
+    recipe: core.Recipe
+    text: bytes
+
+    def row(self, project_id: str) -> Recipe:
+        """Its row."""
+        return Recipe(
+            project_id=project_id,
+            digest=self.recipe.digest,
+            target_digest=None,
+            recipe_id=self.recipe.recipe_id,
+            model_id=self.recipe.model_id,
+            weights_id=self.recipe.weights_id,
+            document=self.text.decode(),
+            created_at=now(),
+        )
+
+
+def read(text: bytes) -> Draft:
+    """The recipe in a text. Raises: RecipeFaulty with every finding."""
+    findings = Findings()
+    recipe = core.parse_recipe(text, findings)
+    if recipe is None:
+        found = list(findings)
+        raise RecipeFaulty(
+            f"The recipe has {len(found) + sum(findings.unlisted.values()):,} faults.",
+            findings=[finding_json(finding) for finding in found[:_MOST_FINDINGS]],
+        )
+    return Draft(recipe, text)
+
+
+def push(gate: Gate, project_id: str, text: bytes) -> tuple[Recipe, bool]:
+    """The stored recipe, and whether it is new. Raises: RecipeFaulty."""
+    draft = read(text)
+    with gate.database.write() as session:
+        return keep(session, project_id, draft)
+
+
+def keep(session: Session, project_id: str, draft: Draft) -> tuple[Recipe, bool]:
+    """Store a recipe, unless its digest is here: then the text that came first stays."""
+    row = draft.row(project_id)
+    new = content.add_recipe(session, row)
+    return content.recipe(session, project_id, draft.recipe.digest) or row, new
+
+
+def find(gate: Gate, project_id: str, digest: str) -> Recipe:
+    """Raises: RecipeNotFound."""
+    with gate.database.read() as session:
+        recipe = content.recipe(session, project_id, digest)
+    if recipe is None:
+        raise RecipeNotFound(f"This project holds no recipe {digest}.")
+    return recipe
+
+
+def page(gate: Gate, project_id: str, *, limit: int, cursor: str | None) -> Page[Recipe]:
+    """Newest first. Raises: BadCursor."""
+    with gate.database.read() as session:
+        return content.recipes(session, project_id, limit=limit, cursor=cursor)

@@ -1,0 +1,243 @@
+"""Runs and conversions, and their reports as the command line writes them, put together again out of their rows."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from service.errors import ConversionNotFound, NoReport, NotFinal, RunNotFound
+from service.gate import Gate
+from service.records import artifacts, conversions, jobs, runs, views
+from service.records.models import (
+    Conversion,
+    ConversionFinding,
+    ConversionObject,
+    Finding,
+    Object,
+    Result,
+    Run,
+)
+from service.records.pages import Page
+from service.records.runs import Order
+
+_BATCH: Final = 1_000  # rows of one short transaction
+_RETRY_SECONDS: Final = 2
+
+Document = dict[str, Any]
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run, the digest of its artifact, the state of its job, and how many objects had which outcome."""
+
+    run: Run
+    artifact: str
+    state: str
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionView:
+    """A conversion, the digest of what it made, and the state of its job."""
+
+    conversion: Conversion
+    artifact: str | None
+    state: str
+
+
+def run(gate: Gate, project_id: str, run_id: str) -> RunView:
+    """Raises: RunNotFound."""
+    with gate.database.read() as session:
+        row = runs.run(session, project_id, run_id)
+        if row is None:
+            raise RunNotFound(f"This project never had a run {run_id}.")
+        counts = runs.counts(session, run_id) if row.verdict is not None else {}
+        artifact = artifacts.artifact(session, row.artifact_id)
+        job = jobs.get(session, row.job_id)
+        return RunView(row, artifact.digest if artifact else "", job.state if job else "error", counts)
+
+
+def runs_page(
+    gate: Gate,
+    project_id: str,
+    *,
+    limit: int,
+    cursor: str | None,
+    artifact_id: str | None = None,
+    verdict: str | None = None,
+) -> Page[RunView]:
+    """Newest first, without counts. Raises: BadCursor."""
+    with gate.database.read() as session:
+        page = runs.runs(
+            session, project_id, limit=limit, cursor=cursor, artifact_id=artifact_id, verdict=verdict
+        )
+        verified = views.artifacts(session, project_id, {row.artifact_id for row in page.items})
+        asked = views.jobs(session, project_id, {row.job_id for row in page.items})
+        items = [
+            RunView(row, verified[row.artifact_id].digest, asked[row.job_id].state, {}) for row in page.items
+        ]
+        return Page(items, page.next)
+
+
+def run_objects(
+    gate: Gate,
+    project_id: str,
+    run_id: str,
+    *,
+    limit: int,
+    cursor: str | None,
+    order: Order,
+    **filters: str | None,
+) -> Page[Document]:
+    """Entries of the report; `filters` are outcome, format, kind, name. Raises: RunNotFound, BadCursor."""
+    run(gate, project_id, run_id)
+    with gate.database.read() as session:
+        page = runs.results(session, run_id, limit=limit, cursor=cursor, order=order, **filters)
+    return Page([entry(listed, result) for listed, result in page.items], page.next)
+
+
+def run_findings(
+    gate: Gate, project_id: str, run_id: str, *, limit: int, cursor: str | None, **filters: str | None
+) -> Page[Finding]:
+    """In the order of the report; `filters` are severity, code, check, object. Raises: RunNotFound, BadCursor."""
+    run(gate, project_id, run_id)
+    with gate.database.read() as session:
+        return runs.findings(session, run_id, limit=limit, cursor=cursor, **filters)
+
+
+def conversion(gate: Gate, project_id: str, conversion_id: str) -> ConversionView:
+    """Raises: ConversionNotFound."""
+    with gate.database.read() as session:
+        row = conversions.conversion(session, project_id, conversion_id)
+        if row is None:
+            raise ConversionNotFound(f"This project never had a conversion {conversion_id}.")
+        made = artifacts.artifact(session, row.artifact_id) if row.artifact_id is not None else None
+        job = jobs.get(session, row.job_id)
+        return ConversionView(row, made.digest if made else None, job.state if job else "error")
+
+
+def conversion_objects(
+    gate: Gate, project_id: str, conversion_id: str, *, limit: int, cursor: str | None
+) -> Page[ConversionObject]:
+    """In the order of the recipe. Raises: ConversionNotFound, BadCursor."""
+    conversion(gate, project_id, conversion_id)
+    with gate.database.read() as session:
+        return conversions.objects(session, conversion_id, limit=limit, cursor=cursor)
+
+
+def conversion_findings(
+    gate: Gate, project_id: str, conversion_id: str, *, limit: int, cursor: str | None, **filters: str | None
+) -> Page[ConversionFinding]:
+    """In the order of the report. Raises: ConversionNotFound, BadCursor."""
+    conversion(gate, project_id, conversion_id)
+    with gate.database.read() as session:
+        return conversions.findings(session, conversion_id, limit=limit, cursor=cursor, **filters)
+
+
+def run_report(gate: Gate, project_id: str, run_id: str) -> Iterator[str]:
+    """The text of `ninfer-gate/report/1`, piece by piece. Raises, before the first piece: RunNotFound, NotFinal, NoReport."""
+    found = run(gate, project_id, run_id)
+    head = _head(found.run.report, found.state, "run")
+
+    def objects(cursor: str | None) -> Page[tuple[Object, Result]]:
+        with gate.database.read() as session:
+            return runs.results(session, run_id, limit=_BATCH, cursor=cursor)
+
+    def findings(cursor: str | None) -> Page[Finding]:
+        with gate.database.read() as session:
+            return runs.findings(session, run_id, limit=_BATCH, cursor=cursor)
+
+    lists = (
+        ("objects", "coverage", _batches(objects, lambda pair: entry(*pair))),
+        ("findings", "coverage", _batches(findings, lambda row: row.document)),
+    )
+    return pieces(head, lists)
+
+
+def conversion_report(gate: Gate, project_id: str, conversion_id: str) -> Iterator[str]:
+    """The text of `ninfer-gate/conversion/1`. Raises, before the first piece: ConversionNotFound, NotFinal, NoReport."""
+    found = conversion(gate, project_id, conversion_id)
+    head = _head(found.conversion.document, found.state, "conversion")
+
+    def objects(cursor: str | None) -> Page[ConversionObject]:
+        with gate.database.read() as session:
+            return conversions.objects(session, conversion_id, limit=_BATCH, cursor=cursor)
+
+    def findings(cursor: str | None) -> Page[ConversionFinding]:
+        with gate.database.read() as session:
+            return conversions.findings(session, conversion_id, limit=_BATCH, cursor=cursor)
+
+    lists = (
+        ("objects", "recipe", _batches(objects, lambda row: row.document)),
+        ("findings", "unused_sources", _batches(findings, lambda row: row.document)),
+    )
+    return pieces(head, lists)
+
+
+def entry(listed: Object, result: Result) -> Document:
+    """One object as the report lists it."""
+    return {
+        **object_json(listed),
+        "sha256": result.sha256,
+        "identity": result.identity,
+        "outcome": result.outcome,
+        "evidence": result.evidence,
+        "metrics": result.metrics,
+    }
+
+
+def object_json(row: Object) -> Document:
+    """One object as its artifact lists it."""
+    whole = row.entry
+    return {
+        "ordinal": row.ordinal,
+        "name": row.name,
+        "kind": row.kind,
+        "format": row.format,
+        "layout": row.layout,
+        "encoding": whole["encoding"],
+        "shape": whole["shape"],
+        "offset": whole["offset"],
+        "bytes": whole["bytes"],
+    }
+
+
+def pieces(head: Document, lists: Sequence[tuple[str, str, Iterable[Sequence[Document]]]]) -> Iterator[str]:
+    """A document's text with long lists put in; each is (member, the member it comes after, its items in batches)."""
+    separator = "{"
+    for member, value in head.items():
+        yield f"{separator}{json.dumps(member)}: {json.dumps(value, allow_nan=False)}"
+        separator = ", "
+        for name, after, batches in lists:
+            if after != member:
+                continue
+            yield f", {json.dumps(name)}: ["
+            between = ""
+            for batch in batches:
+                if batch:
+                    yield between + ", ".join(json.dumps(item, allow_nan=False) for item in batch)
+                    between = ", "
+            yield "]"
+    yield "}"
+
+
+def _head(document: Document | None, state: str, what: str) -> Document:
+    if document is not None:
+        return document
+    if state in jobs.FINAL:
+        raise NoReport(f"The job of this {what} ended as `{state}`, without an answer.", state=state)
+    headers = {"Retry-After": str(_RETRY_SECONDS)}
+    raise NotFinal(f"The job of this {what} is {state}.", headers=headers, state=state)
+
+
+def _batches(
+    page: Callable[[str | None], Page[Row]], document: Callable[[Row], Document]
+) -> Iterator[list[Document]]:
+    cursor: str | None = None
+    while True:
+        found = page(cursor)
+        yield [document(row) for row in found.items]
+        cursor = found.next
+        if cursor is None:
+            return

@@ -1,0 +1,284 @@
+"""A real service over HTTP with small limits, a queue that only remembers, and rows that the examples speak of."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from service import auth
+from service.api import examples
+from service.api.app import create_app
+from service.blobs import BlobStore
+from service.gate import Gate
+from service.jobs import Sent
+from service.records import content, conversions, jobs, runs
+from service.records.database import Database
+from service.records.models import (
+    DEFAULT_PROJECT,
+    Checkpoint,
+    CheckpointFile,
+    Conversion,
+    ConversionFinding,
+    ConversionObject,
+    Finding,
+    Job,
+    Object,
+    Result,
+    Run,
+)
+from service.records.types import now
+from service.settings import Settings
+
+P = DEFAULT_PROJECT
+LIMITS: dict[str, Any] = {
+    "max_blob_bytes": 9 << 20,
+    "max_json_bytes": 20_000,
+    "max_json_depth": 16,
+    "max_files": 3,
+    "max_page": 100,
+}
+REPORT = {
+    "schema": "ninfer-gate/report/1",
+    "verdict": "failed",
+    "artifact": {"kind": "ninfer", "name": "example.ninfer"},
+    "recipe": None,
+    "checks": [],
+    "coverage": {},
+    "unlisted_findings": {},
+    "versions": {"ninfer_gate": "0"},
+}
+CONVERSION = {
+    "schema": "ninfer-gate/conversion/1",
+    "verdict": "written",
+    "artifact": {"kind": "ninfer"},
+    "recipe": {"digest": examples.RECIPE_DIGEST},
+    "unused_sources": {},
+    "versions": {"ninfer_gate": "0"},
+}
+FINDING = {
+    "code": "values.code_illegal",
+    "rule": "C1",
+    "severity": "error",
+    "check": "values",
+    "about": "artifact",
+    "object": "a",
+    "where": {"row": 1},
+    "expected": "x",
+    "found": "y",
+    "count": 2,
+    "message": "m",
+}
+
+
+@dataclass
+class Remembering:
+    """The queue's twin: what was enqueued, once for each id; it fails when told to."""
+
+    enqueued: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    broken: bool = False
+
+    def enqueue(self, workflow: str, id: str, *args: str) -> None:  # noqa: A002  the engine's own word
+        """See `service.queue.Queue`."""
+        if self.broken:
+            raise RuntimeError("the engine is away")
+        self.enqueued.setdefault(id, (workflow, args))
+
+
+@dataclass
+class World:
+    """A running service."""
+
+    app: Any
+    gate: Gate
+    queue: Remembering
+    address: str
+    token: str
+    http: httpx.Client
+
+    def call(self, method: str, path: str, **more: Any) -> httpx.Response:
+        """A request with the token."""
+        return self.http.request(method, path, **more)
+
+    def push(self, content: bytes | str, **headers: str) -> str:
+        """The digest of new content."""
+        answer = self.http.post("/v1/blobs", content=content, headers=headers)
+        assert answer.is_success, answer.text
+        digest: str = answer.json()["digest"]
+        return digest
+
+    def kept(self) -> set[str]:
+        """Every sha256 in the store."""
+        return {path.name for path in (self.gate.blobs.root / "blobs").rglob("*") if path.is_file()}
+
+    @contextmanager
+    def with_database(self, database: Any) -> Iterator[None]:
+        """Another database for a moment."""
+        self.app.state.gate = replace(self.gate, database=database)
+        try:
+            yield
+        finally:
+            self.app.state.gate = self.gate
+
+
+@contextmanager
+def world(folder: Path, url: str, **limits: Any) -> Iterator[World]:
+    """A service over a migrated database, on a free port."""
+    settings = Settings(data=folder, database_url=url, **{**LIMITS, **limits})
+    database = Database(url)
+    queue = Remembering()
+    app = create_app(settings, database, BlobStore(folder), queue)
+    token = auth.new_token(database)
+    config = uvicorn.Config(
+        app,
+        host="127.0.0.1",
+        port=0,
+        http="httptools",
+        loop="uvloop",
+        log_config=None,
+        lifespan="off",
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive(), "uvicorn did not start"
+            time.sleep(0.005)
+        address = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        headers = {"Authorization": f"Bearer {token}"}
+        with httpx.Client(base_url=address, headers=headers, timeout=30) as http:
+            yield World(app, app.state.gate, queue, address, token, http)
+    finally:
+        app.state.gate.closing.set()
+        server.should_exit = True
+        thread.join(10)
+        database.close()
+    assert not thread.is_alive()
+
+
+def seed(made: World) -> None:
+    """What the examples of the OpenAPI document speak of."""
+    made.push(examples.CONTENT)
+    made.call("POST", "/v1/artifacts", json=examples.ARTIFACT).raise_for_status()
+    made.call("POST", "/v1/recipes", json=examples.RECIPE).raise_for_status()
+    sha256 = examples.CONTENT_DIGEST.removeprefix("sha256:")
+    size = len(examples.CONTENT)
+    with made.gate.database.write() as session:
+        artifact = content.find_artifact(session, P, examples.CONTENT_DIGEST)
+        assert artifact is not None
+        checkpoint = Checkpoint(
+            id=examples.CHECKPOINT_ID,
+            project_id=P,
+            digest=examples.CONTENT_DIGEST,
+            bytes=size,
+            repository="seeded",
+            revision=None,
+            created_at=now(),
+        )
+        file = CheckpointFile(name="model.safetensors", sha256=sha256, bytes=size)
+        content.add_checkpoint(session, checkpoint, [file])
+        content.list_objects(
+            session,
+            artifact.id,
+            rows=[_object(0, "a"), _object(1, "b")],
+            listing="listed",
+            revision=2,
+            model_id="m",
+            weights_id="w",
+        )
+        for id_ in (examples.JOB_ID, examples.DONE_ID):
+            _verification(session, id_, artifact.id)
+        _finished(session)
+        _conversion(session, artifact.id)
+
+
+def _object(ordinal: int, name: str) -> Object:
+    entry = {"encoding": None, "shape": [2, 64], "offset": 64 * ordinal, "bytes": 64}
+    return Object(
+        ordinal=ordinal,
+        name=name,
+        kind="tensor",
+        format="FP32",
+        layout="contiguous-le-v1",
+        entry=entry,
+    )
+
+
+def _job(id_: str, type_: str, artifact_id: str | None) -> Job:
+    return Job(
+        id=id_,
+        project_id=P,
+        type=type_,
+        state="queued",
+        request={"type": type_},
+        request_digest=Sent.of(id_, None).digest,
+        artifact_id=artifact_id,
+        created_at=now(),
+    )
+
+
+def _verification(session: Any, id_: str, artifact_id: str) -> None:
+    jobs.add(session, _job(id_, "verify", artifact_id))
+    run = Run(
+        id=id_,
+        project_id=P,
+        job_id=id_,
+        artifact_id=artifact_id,
+        checks=["structure"],
+        checkpoints={},
+        created_at=now(),
+    )
+    runs.add(session, run)
+
+
+def _finished(session: Any) -> None:
+    done = examples.DONE_ID
+    jobs.begin(session, done)
+    rows = [
+        Result(
+            ordinal=ordinal,
+            outcome=outcome,
+            sha256="0" * 64,
+            identity=f"sha256:{'1' * 64}",
+            metrics={"nmse": nmse},
+            nmse=nmse,
+        )
+        for ordinal, (outcome, nmse) in enumerate((("passed", 0.25), ("failed", 0.5)))
+    ]
+    runs.save_results(session, done, rows)
+    runs.save_findings(session, done, [_finding(Finding)])
+    runs.save(session, done, verdict="failed", report_head=REPORT, errors=1, advisories=0)
+    jobs.finish(session, done, "failed")
+
+
+def _conversion(session: Any, artifact_id: str) -> None:
+    id_ = examples.CONVERSION_ID
+    jobs.add(session, _job(id_, "convert", None))
+    row = Conversion(
+        id=id_,
+        project_id=P,
+        job_id=id_,
+        recipe_digest=examples.RECIPE_DIGEST,
+        checkpoints={"base": examples.CHECKPOINT_ID},
+        inputs={},
+        output={"revision": 2, "max_file_bytes": None, "name": "example.ninfer"},
+        created_at=now(),
+    )
+    conversions.add(session, row)
+    jobs.begin(session, id_)
+    conversions.save_objects(session, id_, [ConversionObject(ordinal=0, document={"name": "a"})])
+    conversions.save_findings(session, id_, [_finding(ConversionFinding)])
+    conversions.save(session, id_, verdict="written", document=CONVERSION, artifact_id=artifact_id)
+    jobs.finish(session, id_, "passed", artifact_id=artifact_id)
+
+
+def _finding(model: Any) -> Any:
+    members = ("code", "severity", "check", "object")
+    return model(seq=0, document=FINDING, **{name: FINDING[name] for name in members})
