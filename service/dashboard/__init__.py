@@ -1,0 +1,1 @@
+"""The pages: rendered on the server, plain and quick, readable without scripts."""

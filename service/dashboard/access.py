@@ -1,0 +1,103 @@
+"""Who is looking: logging in and out, and the visitor that every other page depends on."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Depends, Form
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from service import auth
+from service.dashboard.address import local
+from service.dashboard.failures import LoginNeeded, PageRoute, Problem
+from service.dashboard.render import HEADERS, page
+from service.errors import Unauthorized
+from service.gate import Gate
+
+router = APIRouter(route_class=PageRoute)
+_LONGEST_TOKEN = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Somebody with a session: the project whose things they may see, and what the service is made of."""
+
+    gate: Gate
+    project_id: str
+
+
+def gate_of(request: Request) -> Gate:
+    """What the service is made of."""
+    gate: Gate = request.app.state.gate
+    return gate
+
+
+def visitor(request: Request) -> Visitor:
+    """The session's owner. Raises: LoginNeeded."""
+    gate = gate_of(request)
+    try:
+        caller = auth.session_caller(gate.database, request.cookies.get(auth.COOKIE))
+    except Unauthorized:
+        raise LoginNeeded from None
+    return Visitor(gate, caller.project_id)
+
+
+def same_origin(request: Request) -> None:
+    """Refuse a form that another site's page sent. Raises: Problem.
+
+    Browsers say where a POST comes from in `Sec-Fetch-Site`, older ones and those on plain HTTP in `Origin`. Only the
+    host is compared: behind a proxy that ends TLS we see another scheme than the browser does.
+    """
+    site = request.headers.get("sec-fetch-site")
+    origin = request.headers.get("origin", "")
+    if site == "same-origin" or (site is None and urlsplit(origin).netloc == request.headers.get("host")):
+        return
+    raise Problem(403, "This was sent from another site's page, so nothing was done.")
+
+
+Visiting = Annotated[Visitor, Depends(visitor)]
+SameOrigin = Depends(same_origin)
+
+
+@router.get("/login")
+def ask(request: Request, next: str | None = None) -> Response:  # noqa: A002  the member of the address
+    """The form; who is logged in already goes on."""
+    with suppress(LoginNeeded):
+        visitor(request)
+        return RedirectResponse(local(next), 303, HEADERS)
+    return page(request, "login.html", next=local(next), wrong=False)
+
+
+@router.post("/login", dependencies=[SameOrigin])
+def log_in(
+    request: Request,
+    token: Annotated[str, Form(max_length=_LONGEST_TOKEN)] = "",
+    next: Annotated[str | None, Form()] = None,  # noqa: A002
+) -> Response:
+    """Change a token for a session."""
+    try:
+        session = auth.open_session(gate_of(request).database, token.strip())
+    except Unauthorized:
+        return page(request, "login.html", 403, next=local(next), wrong=True)
+    response = RedirectResponse(local(next), 303, HEADERS)
+    response.set_cookie(
+        auth.COOKIE,
+        session.secret,
+        expires=session.expires_at,
+        path="/",
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+    return response
+
+
+@router.post("/logout", dependencies=[SameOrigin])
+def log_out(request: Request) -> Response:
+    """End the session."""
+    auth.close_session(gate_of(request).database, request.cookies.get(auth.COOKIE))
+    response = RedirectResponse("/login", 303, HEADERS)
+    response.delete_cookie(auth.COOKIE, path="/", httponly=True, samesite="strict")
+    return response

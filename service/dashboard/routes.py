@@ -1,0 +1,24 @@
+"""Everything a browser may ask for, as one router; it needs `app.state.gate` and nothing else of the application."""
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from service.dashboard import access, artifacts, downloads, jobs, live, reference, runs
+from service.dashboard.failures import PageRoute, missing
+from service.dashboard.render import asset
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+
+@router.get("/static/{name}")
+def static(name: str) -> Response:
+    """Style, script and icon: open to everyone, since the login looks like the rest."""
+    found = asset(name)
+    if found is None:
+        raise missing("file")
+    return found
+
+
+# `/jobs/events` stands before `/jobs/{id}`, so `live` comes first.
+for part in (access, live, downloads, artifacts, runs, jobs, reference):
+    router.include_router(part.router)

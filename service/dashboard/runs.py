@@ -1,0 +1,177 @@
+"""Pages of runs: the list by verdict, and one run with everything that it found."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
+
+from fastapi import APIRouter, Depends, Path
+from sqlalchemy.orm import Session
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.dashboard.access import Visiting, Visitor
+from service.dashboard.artifacts import ObjectKind, Text, Word, formats_of
+from service.dashboard.failures import PageRoute, missing
+from service.dashboard.progress import alive_workers, progress_line
+from service.dashboard.render import page
+from service.dashboard.states import STATES
+from service.dashboard.verdicts import Seen, check_rows, why
+from service.records import content, jobs, runs, views
+from service.records.models import Finding, Object, Result
+from service.records.pages import Page
+
+router = APIRouter(route_class=PageRoute)
+RUNS, OBJECTS, FINDINGS = 50, 100, 20
+JobState = Literal["queued", "running", "passed", "failed", "incomplete", "error", "cancelled"]
+Outcome = Literal["all", "passed", "failed", "not_checked"]
+Order = Literal["worst", "ordinal"]
+RunId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
+
+
+@router.get("/runs")
+def listing(
+    visiting: Visiting, request: Request, state: JobState | None = None, cursor: Text = None
+) -> Response:
+    """The runs, newest first. A verify job's state is its run's verdict once there is one, so jobs are what is listed."""
+    with visiting.gate.database.read() as session:
+        listed = jobs.jobs(
+            session, visiting.project_id, limit=RUNS, cursor=cursor, state=state, type="verify"
+        )
+        by_job = views.runs_of_jobs(session, visiting.project_id, [job.id for job in listed.items])
+        held = views.artifacts(session, visiting.project_id, {run.artifact_id for run in by_job.values()})
+    seen = [
+        Seen(by_job[job.id], job, held[by_job[job.id].artifact_id])
+        for job in listed.items
+        if job.id in by_job
+    ]
+    return page(request, "runs.html", runs=seen, listed=listed, state=state, choices=get_args(JobState))
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What of a run's findings and objects is asked for."""
+
+    outcome: Outcome | None = None
+    kind: ObjectKind | None = None
+    format: Text = None
+    name: Text = None
+    order: Order | None = None
+    objects: Text = None  # where in the list of objects
+    severity: Literal["error", "advisory"] | None = None
+    code: Word = None
+    check: Word = None
+    object: Text = None
+    errors: Text = None  # where in the list of errors
+    advisories: Text = None
+
+    @property
+    def of_findings(self) -> bool:
+        """Whether only some findings are asked for."""
+        return any((self.severity, self.code, self.check, self.object))
+
+    @property
+    def of_objects(self) -> bool:
+        """Whether only some objects are asked for."""
+        return any((self.kind, self.format, self.name))
+
+    def ordered(self, shown: str | None) -> Order:
+        """The order of the objects; the few that did not pass stand as in the file, which an index knows."""
+        return self.order or ("ordinal" if shown in ("failed", "not_checked") else "worst")
+
+    def shown(self, counts: Mapping[str, int]) -> str | None:
+        """The outcome whose objects are shown: without a wish, those that a person would look at first."""
+        if self.outcome is None and not self.of_objects:
+            return next((outcome for outcome in ("failed", "not_checked") if counts.get(outcome)), None)
+        return None if self.outcome == "all" else self.outcome
+
+
+@router.get("/runs/{run_id}")
+def run(
+    visiting: Visiting, request: Request, run_id: RunId, asked: Annotated[Filters, Depends()]
+) -> Response:
+    """One run."""
+    with visiting.gate.database.read() as session:
+        seen = find(session, visiting, run_id)
+        progress = jobs.progress(session, seen.job.id)
+        alive = alive_workers(session, visiting.gate) if seen.state == "queued" else 0
+        counts = runs.counts(session, seen.run.id) if seen.coverage is not None else {}
+        first = runs.findings(session, run_id, limit=1, cursor=None, severity="error").items
+        context: dict[str, Any] = {
+            "errors": _findings(session, run_id, asked, "error", asked.errors),
+            "advisories": _findings(session, run_id, asked, "advisory", asked.advisories),
+            "counts": counts,
+            "shown": asked.shown(counts),
+            "order": asked.ordered(asked.shown(counts)),
+            "files": content.files(session, seen.artifact.id),
+            "results": None,
+        }
+        if seen.run.report is not None:
+            context["results"] = results = _results(session, run_id, asked, asked.shown(counts))
+            context["made"] = views.made(
+                session, seen.artifact.id, [item.ordinal for item, _ in results.items]
+            )
+        recipe = seen.run.recipe_digest
+        context["recipe_id"] = (
+            views.recipe_ids(session, visiting.project_id, [recipe]).get(recipe) if recipe else None
+        )
+        context["checkpoints"] = views.checkpoints(
+            session, visiting.project_id, (seen.run.checkpoints or {}).values()
+        )
+    return page(
+        request,
+        "run.html",
+        seen=seen,
+        state=STATES[seen.state],
+        why=why(seen, first[0] if first else None, progress, alive),
+        progress=progress_line(seen.job, progress),
+        checks=check_rows(seen),
+        asked=asked,
+        formats=formats_of(seen.artifact.kind, asked.format),
+        live=f"{seen.address}/events" if seen.is_open else None,
+        **context,
+    )
+
+
+def find(session: Session, visiting: Visitor, run_id: str) -> Seen:
+    """A run of the visitor's project. Raises: Problem."""
+    found = runs.run(session, visiting.project_id, run_id)
+    if found is None:
+        raise missing("run")
+    job = jobs.job(session, visiting.project_id, found.job_id)
+    artifact = content.artifact(session, found.artifact_id)
+    if job is None or artifact is None:
+        raise missing("run")
+    return Seen(found, job, artifact)
+
+
+def _findings(
+    session: Session, run_id: str, asked: Filters, severity: str, cursor: str | None
+) -> Page[Finding]:
+    if asked.severity not in (None, severity):
+        return Page([], None)
+    return runs.findings(
+        session,
+        run_id,
+        limit=FINDINGS,
+        cursor=cursor,
+        severity=severity,
+        code=asked.code,
+        check=asked.check,
+        object=asked.object,
+    )
+
+
+def _results(
+    session: Session, run_id: str, asked: Filters, outcome: str | None
+) -> Page[tuple[Object, Result]]:
+    return runs.results(
+        session,
+        run_id,
+        limit=OBJECTS,
+        cursor=asked.objects,
+        outcome=outcome,
+        format=asked.format,
+        kind=asked.kind,
+        name=asked.name,
+        order=asked.ordered(outcome),
+    )

@@ -1,0 +1,36 @@
+"""The states of jobs and runs as a page shows them: a word, a colour class and a shape of its own each."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """`tone` is the class that colours it; `shape` names the drawing, so that colour is never alone."""
+
+    word: str
+    tone: str
+    shape: str
+    says: str
+
+
+STATES: Final = {
+    "passed": State(
+        "passed", "passed", "disc", "Everything that was asked was checked, and nothing wrong was found."
+    ),
+    "failed": State("failed", "failed", "octagon", "Something is wrong with it."),
+    "incomplete": State(
+        "incomplete", "incomplete", "half", "Not everything that was asked could be checked."
+    ),
+    "error": State("error", "error", "triangle", "No check could run."),
+    "cancelled": State("cancelled", "quiet", "slashed", "It was stopped before it was done."),
+    "queued": State("queued", "quiet", "dots", "It waits for a worker."),
+    "running": State("running", "running", "arc", "A worker is at it."),
+    "not_checked": State("not checked", "incomplete", "half", "It could not be checked, or not wholly."),
+    "partly": State("partly", "incomplete", "half", "Some of it was checked."),
+    "not_asked": State("not asked", "quiet", "dash", "Nobody asked for it."),
+    "asked": State("asked for", "quiet", "dots", "Its answer comes with the verdict."),
+    "never": State("never verified", "quiet", "dash", "No run has looked at it."),
+    "written": State("written", "passed", "disc", "The artifact was written."),
+    "refused": State("refused", "failed", "octagon", "Nothing was written."),
+}

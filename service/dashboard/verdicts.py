@@ -1,0 +1,199 @@
+"""A run as its page says it: the state, the sentence that says why, the rows of its checks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ninfer_core.verify.checks import CHECKS, MEANINGS
+from service.dashboard.address import written
+from service.dashboard.coverage import Bar, bar
+from service.dashboard.format import clipped, duration, plain_name, plural, size
+from service.records.jobs import FINAL, Progress
+from service.records.models import Artifact, Finding, Job, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a sentence; `is_name` sets it as a name, `href` makes it a link."""
+
+    text: str
+    href: str | None = None
+    is_name: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A run with its job and its artifact."""
+
+    run: Run
+    job: Job
+    artifact: Artifact
+
+    @property
+    def state(self) -> str:
+        """The verdict, or where the job is until there is one."""
+        return self.run.verdict or self.job.state
+
+    @property
+    def coverage(self) -> Bar | None:
+        """The bar; None until the run is final."""
+        return bar(self.run.report)
+
+    @property
+    def address(self) -> str:
+        """Where its page is."""
+        return f"/runs/{self.run.id}"
+
+    @property
+    def asked(self) -> str:
+        """The checks that were asked for."""
+        return "all" if set(self.run.checks) == set(CHECKS) else ", ".join(self.run.checks)
+
+    @property
+    def took(self) -> str | None:
+        """How long the job ran."""
+        return duration(self.job.started_at, self.job.finished_at)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something to wait for."""
+        return self.state not in FINAL
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """One check of a run: `state` is a key of the states; `objects` and `bytes` are what it covered."""
+
+    name: str
+    meaning: str
+    state: str
+    objects: int | None
+    bytes: int | None
+    reason: str
+
+
+def check_rows(seen: Seen) -> list[CheckRow]:
+    """The checks of a final run, or those that were asked for."""
+    if seen.run.report is None:
+        state = "asked" if seen.is_open else "not_checked"
+        return [CheckRow(check, MEANINGS.get(check, ""), state, None, None, "") for check in seen.run.checks]
+    return [_check_row(check) for check in seen.run.report["checks"]]
+
+
+def _check_row(check: Mapping[str, Any]) -> CheckRow:
+    outcome = check["outcome"]
+    state = "partly" if outcome == "not_checked" and check["coverage"] == "partial" else outcome
+    asked = outcome != "not_asked"
+    return CheckRow(
+        check["name"],
+        MEANINGS.get(check["name"], ""),
+        state,
+        check["objects"] if asked else None,
+        check["bytes"] if asked else None,
+        clipped(check["reason"] or ""),
+    )
+
+
+def why(seen: Seen, first: Finding | None, progress: Progress, workers: int) -> list[Piece]:
+    """The sentence under the verdict; `first` is the first error finding."""
+    match seen.state:
+        case "passed":
+            return [Piece(f"{_covered(seen)}; {_nothing_left(seen)}.")]
+        case "failed":
+            return _failed(seen, first)
+        case "incomplete":
+            return [Piece(f"Nothing wrong was found, but not everything was checked: {_open(seen)}.")]
+        case "error":
+            return [Piece(_error(seen.job.error))]
+        case "cancelled":
+            return [Piece(_stopped(progress))]
+        case "running":
+            return [Piece("A worker reads it now. This page follows along.")]
+    return [Piece(waiting(workers))]
+
+
+def waiting(workers: int) -> str:
+    """What a queued job waits for."""
+    if workers:
+        return "It waits for a free worker."
+    return "It waits for a worker, and none is alive: start one with ninfer-gate worker."
+
+
+def _failed(seen: Seen, first: Finding | None) -> list[Piece]:
+    checks = [check["name"] for check in _checks(seen) if check["outcome"] == "failed"]
+    lead = f"{_listed(checks).capitalize()} failed" if checks else "It failed"
+    if first is None:
+        return [Piece(f"{lead}.")]
+    pieces = [Piece(f"{lead}: ")]
+    about = first.document.get("about", "artifact")
+    if first.object is not None:
+        href = written(seen.address, {"object": first.object}) + "#findings"
+        pieces += [Piece(plain_name(first.object), href, True), Piece(": ")]
+    elif about != "artifact":
+        pieces.append(Piece(f"the {about}: "))
+    message = clipped(first.document["message"], 320)
+    pieces.append(Piece(message if message.endswith((".", "!", "?")) else f"{message}."))
+    more = (seen.run.errors or 1) - 1
+    if more:
+        pieces += [Piece(" "), Piece(f"{plural(more, 'more error')}.", f"{seen.address}#findings")]
+    unchecked = _unchecked(seen)
+    if unchecked:
+        pieces.append(Piece(f" Not wholly checked: {_listed(unchecked)}."))
+    return pieces
+
+
+def _covered(seen: Seen) -> str:
+    report = seen.run.report or {}
+    whole = report.get("coverage", {}).get("objects", {}).get("total", 0)
+    done = [check["name"] for check in _checks(seen) if check["outcome"] == "passed"]
+    return f"{plural(whole, 'object')} of {size(seen.artifact.bytes)} passed {_listed(done)}"
+
+
+def _nothing_left(seen: Seen) -> str:
+    left_out = [check["name"] for check in _checks(seen) if check["outcome"] == "not_asked"]
+    if left_out:
+        return f"nothing left unchecked of what was asked ({_listed(left_out)} not asked)"
+    return "nothing left unchecked"
+
+
+def _open(seen: Seen) -> str:
+    reasons = [
+        f"{check['name']} ({clipped(check['reason'], 300)})" if check["reason"] else check["name"]
+        for check in _checks(seen)
+        if check["outcome"] == "not_checked"
+    ]
+    if reasons:
+        return "; ".join(reasons)
+    coverage = bar(seen.run.report)
+    rest = coverage.segments[-1].objects if coverage else 0
+    return f"{plural(rest, 'object')} could not be wholly checked"
+
+
+def _unchecked(seen: Seen) -> list[str]:
+    return [
+        check["name"]
+        for check in _checks(seen)
+        if check["outcome"] == "not_checked" or (check["outcome"] == "failed" and check["coverage"] != "full")
+    ]
+
+
+def _error(error: Mapping[str, Any] | None) -> str:
+    detail = clipped((error or {}).get("detail") or "no reason was recorded")
+    return f"No check could run: {detail}" + ("" if detail.endswith(".") else ".")
+
+
+def _stopped(progress: Progress) -> str:
+    if not progress.bytes:
+        return "It was stopped before it began; nothing was checked."
+    return (
+        f"It was stopped after {size(progress.bytes_done)} of {size(progress.bytes)}; nothing of it is kept."
+    )
+
+
+def _checks(seen: Seen) -> Sequence[Mapping[str, Any]]:
+    checks: Sequence[Mapping[str, Any]] = (seen.run.report or {}).get("checks", ())
+    return checks
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else "no check"

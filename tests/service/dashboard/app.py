@@ -1,0 +1,89 @@
+"""The service as it is served, over a migrated database, with a queue that nothing here may use."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+
+from service import auth
+from service.api.app import create_app
+from service.blobs import BlobStore
+from service.gate import Gate
+from service.records.database import Database, migrate
+from service.settings import Settings
+
+
+class NoQueue:
+    """The pages enqueue nothing."""
+
+    def enqueue(self, workflow: str, id: str, *args: str) -> None:  # noqa: A002  the engine's own word
+        """Never called."""
+        raise RuntimeError(f"{workflow} {id} {args}")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A running service and the token that opens it."""
+
+    gate: Gate
+    address: str
+    token: str
+
+    def client(self, **more: object) -> httpx.Client:
+        """Somebody who is not logged in; redirects are not followed."""
+        return httpx.Client(base_url=self.address, timeout=30, **more)  # type: ignore[arg-type]
+
+    def visitor(self) -> httpx.Client:
+        """Somebody who is."""
+        return self.client(headers={"Cookie": f"{auth.COOKIE}={self.session()}"})
+
+    def session(self) -> str:
+        """The secret of a new session."""
+        return auth.open_session(self.gate.database, self.token).secret
+
+
+def application(folder: Path, url: str | None = None) -> FastAPI:
+    """The application over a new SQLite database, or over a migrated one."""
+    settings = Settings(data=folder, database_url=url)
+    if url is None:
+        migrate(settings.records_url)
+    return create_app(settings, Database(settings.records_url), BlobStore(folder), NoQueue())
+
+
+@contextmanager
+def served(folder: Path, url: str | None = None) -> Iterator[Served]:
+    """The service on a free port."""
+    app = application(folder, url)
+    gate: Gate = app.state.gate
+    try:
+        with listening(app) as address:
+            yield Served(gate, address, auth.new_token(gate.database))
+    finally:
+        gate.database.close()
+
+
+@contextmanager
+def listening(app: FastAPI, port: int = 0) -> Iterator[str]:
+    """The application over a real socket; the address."""
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=port, log_config=None, lifespan="off", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        while not server.started:
+            if not thread.is_alive():
+                raise RuntimeError("uvicorn did not start")
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        app.state.gate.closing.set()
+        server.should_exit = True
+        thread.join(10)
