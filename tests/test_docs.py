@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ninfer_core.findings import FINDINGS
-from service.cli.docs import PAGE, findings_page
+from service.cli.docs import PAGE, SETTINGS_PAGE, findings_page, settings_page
 from tests.cli.build import COMMAND
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,6 +33,10 @@ def shell_blocks(page: Path) -> list[str]:
 
 def test_the_page_of_findings_is_the_registry() -> None:
     assert (ROOT / "docs" / PAGE).read_text(encoding="utf-8") == findings_page(), "run `make docs`"
+
+
+def test_the_page_of_settings_is_the_class() -> None:
+    assert (ROOT / "docs" / SETTINGS_PAGE).read_text(encoding="utf-8") == settings_page(), "run `make docs`"
 
 
 def test_every_code_in_the_source_is_registered() -> None:

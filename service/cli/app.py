@@ -231,6 +231,8 @@ def version_command() -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """The exit code of one command line; a mistake in the options is explained and gives 2."""
+    from service.cli import service_app  # noqa: F401  adds the commands that run the service
+
     DOCUMENT_BEGUN.set(False)
     command = get_command(app)
     try:
@@ -267,9 +269,9 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
     """The one document that `--json -` promises on standard output, also when the command never ran."""
     if "--json=-" not in arguments and ("--json", "-") not in pairwise(arguments):
         return
+    from ninfer_core.format_facts import FORMATS_SCHEMA
     from service.cli.output import (
         CONVERSION_SCHEMA,
-        FORMATS_SCHEMA,
         INSPECTION_SCHEMA,
         JsonTarget,
         no_document,

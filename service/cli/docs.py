@@ -6,8 +6,10 @@ from pathlib import Path
 from ninfer_core.findings import FINDINGS
 from ninfer_core.verify.checks import MEANINGS
 from service.cli.explain import facts
+from service.settings import Settings
 
 PAGE = "findings.md"
+SETTINGS_PAGE = "settings.md"
 _ABOUT: dict[str, str] = {
     **{str(check): meaning for check, meaning in MEANINGS.items()},
     "convert": "what `convert` refuses to write",
@@ -45,9 +47,37 @@ def findings_page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+_SETTINGS_HEAD = """\
+# Settings
+
+Every setting of `serve`, `worker` and `migrate` is an environment variable; options of the command line go before it.
+
+This page is generated from `service/settings.py` by `python -m service.cli.docs`; a test compares the two.
+
+| variable | default | meaning |
+|---|---|---|
+"""
+# Defaults that depend on the machine or on other settings, in words.
+_DEFAULTS = {
+    "database_url": "SQLite in the data folder",
+    "engine_database_url": "beside the records",
+    "threads": "one for each processor",
+}
+
+
+def settings_page() -> str:
+    """The page about every setting."""
+    rows = []
+    for name, field in Settings.model_fields.items():
+        default = _DEFAULTS.get(name) or f"`{field.default}`"
+        rows.append(f"| `NINFER_GATE_{name.upper()}` | {default} | {field.description} |")
+    return _SETTINGS_HEAD + "\n".join(rows) + "\n"
+
+
 def main(folder: Path) -> None:
     """Write the generated pages into `folder`."""
     (folder / PAGE).write_text(findings_page(), encoding="utf-8")
+    (folder / SETTINGS_PAGE).write_text(settings_page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

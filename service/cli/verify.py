@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ninfer_core.opening import open_path
 from ninfer_core.verify import Asked, asked, default_checks
 from ninfer_core.verify import verify as run_checks
-from ninfer_core.verify.against import Against
+from ninfer_core.verify.against import NO_RECIPE, NO_SOURCE, Against
 from ninfer_core.verify.checks import Verdict
 from ninfer_core.verify.report import Report
 from service.cli.binding import bound, named_files, require_there, roles
@@ -65,20 +64,13 @@ def _verify(
             note = "Note: --checks leaves parity out, so nothing is compared with the source."
             print(note, file=sys.stderr)
         against = None
-        recipe: dict[str, Any] | None = None
-        # Half of what parity needs: it stays asked and unchecked, so the verdict can't be a pass.
         if "parity" in checks and not recipe_path:
-            against = Against(None, reason="no recipe was given; add --recipe")
+            against = Against(None, reason=NO_RECIPE)
         elif "parity" in checks and not folders:
-            against = Against(None, reason="no source was given; add --source")
+            against = Against(None, reason=NO_SOURCE)
         elif "parity" in checks and opened.kind == "ninfer":
             result = bound(stack, recipe_path[0], folders, inputs)
             against = Against(result.plan, result.findings, result.reason)
-            if result.plan is not None:
-                recipe = {
-                    "recipe_id": result.plan.recipe.recipe_id,
-                    "digest": result.plan.recipe.digest,
-                }
         watch = stack.enter_context(watching("verify"))
         report = run_checks(
             opened,
@@ -88,8 +80,8 @@ def _verify(
             started=watch.started,
             progress=watch.progress,
         )
-    if report.recipe is None and recipe is not None:
-        report = replace(report, recipe=recipe)
+    if against is not None:
+        report = replace(report, recipe=against.recipe)
     _show(report, request.path, time.monotonic() - begin, target)
     return EXIT_CODES[report.verdict]
 

@@ -1,0 +1,161 @@
+"""The service as a whole: upload speed against copying and hashing, and peak memory of its processes on a 4 GB job.
+
+`python -m benchmarks.service [--gigabytes N] [--folder DIR]`. The upload is judged as a ratio of medians taken turn by
+turn in one run; both sides bring their bytes to the disk (fsync). Exits 1 when a limit is not met.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from benchmarks.memory import shapes, sparse_artifact
+from service.client import Client
+
+UPLOAD_BYTES = 1 << 30
+LEAST_RATIO = 0.5
+WORKER_MB, API_MB = 600, 200
+REPEATS = 5
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running service."""
+
+    process: "subprocess.Popen[str]"
+    address: str
+    token: str
+
+    def peak_mb(self) -> tuple[float, float]:
+        """Peak resident memory of the API and of its worker."""
+        pid = self.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        tasks = Path(f"/proc/{pid}/task").iterdir()
+        children += [child for task in tasks for child in (task / "children").read_text().split()]
+        return _peak(pid), max(map(_peak, map(int, set(children))))
+
+
+def _peak(pid: int) -> float:
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(found[1]) / 1000 if found else 0.0
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Service]:
+    """A service of its own on a free port."""
+    command = [Path(sys.executable).with_name("ninfer-gate"), "serve", "--data", folder, "--port", "0"]
+    with (folder.parent / "service.log").open("w") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    try:
+        text = ""
+        while process.stdout is not None and "token" not in text and (line := process.stdout.readline()):
+            text += line
+        address, token = re.search(r"http://\S+", text), re.search(r"token\s+(\S+)", text)
+        if address is None or token is None:
+            sys.exit(f"the service did not start: {text}")
+        yield Service(process, address[0], token[1])
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Wall time of one call."""
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def upload(service: Service, folder: Path) -> bool:
+    """Median of uploads over median of copies with sha256."""
+    source, copy = folder / "upload.bin", folder / "copy.bin"
+    copied, uploaded = [], []
+    for number in range(REPEATS):
+        with source.open("wb") as file:  # other bytes each time: content that is held is not stored again
+            block = os.urandom(1 << 20)
+            for _ in range(UPLOAD_BYTES >> 20):
+                file.write(block)
+            file.write(number.to_bytes(8, "little"))
+        subprocess.run(["sync", source], check=True)
+        copied.append(
+            seconds(
+                lambda: [
+                    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+                    for command in (["cp", source, copy], ["sync", copy], ["sha256sum", copy])
+                ]
+            )
+        )
+        copy.unlink()
+        send = [
+            *("curl", "--fail", "--silent", "--show-error", "-X", "POST", "-T", source, "-o", os.devnull),
+            *("-H", f"Authorization: Bearer {service.token}", "-H", "Expect:", f"{service.address}/v1/blobs"),
+        ]
+        uploaded.append(seconds(partial(subprocess.run, send, check=True)))
+        shutil.rmtree(folder / "data" / "blobs", ignore_errors=True)  # room on the disk
+    ratio = statistics.median(copied) / statistics.median(uploaded)
+    speed = UPLOAD_BYTES / statistics.median(uploaded) / 1e6
+    print(
+        f"upload of 1 GiB   {speed:6.0f} MB/s   {ratio:.2f} of the speed of cp + sha256sum"
+        f"   (>= {LEAST_RATIO:.2f}) {'ok' if ratio >= LEAST_RATIO else 'TOO SLOW'}",
+        flush=True,
+    )
+    return ratio >= LEAST_RATIO
+
+
+def memory(folder: Path, total: int) -> bool:
+    """Peak memory of API and worker for one verification of every shape, each in a service of its own."""
+    fine = True
+    for fmt, shape in shapes(total):
+        with serving(folder / "data") as service, Client(service.address, service.token) as client:
+            path = folder / "a.ninfer"
+            sparse_artifact(path, fmt, shape)
+            begin = time.perf_counter()
+            artifact = client.push_artifact([path])
+            pushed = time.perf_counter()
+            job = client.wait(
+                client.start({"type": "verify", "artifact": artifact["digest"], "checks": []})["id"]
+            )
+            api, worker = service.peak_mb()
+            good = job["state"] == "passed" and api < API_MB and worker < WORKER_MB
+            print(
+                f"verify {fmt} {list(shape)}: {job['state']}, pushed in {pushed - begin:.1f} s, verified in "
+                f"{time.perf_counter() - pushed:.1f} s   worker {worker:.0f} MB (< {WORKER_MB})   "
+                f"API {api:.0f} MB (< {API_MB}) {'ok' if good else 'TOO MUCH'}",
+                flush=True,
+            )
+            fine &= good
+            path.unlink()
+        shutil.rmtree(folder / "data")
+    return fine
+
+
+def main() -> None:
+    """Measure; exit 1 when a limit is not met."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--gigabytes", type=float, default=4, help="size of each artifact")
+    parser.add_argument("--folder", type=Path, help="where the files go (default: the temporary folder)")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
+        folder = Path(name)
+        with serving(folder / "data") as service:
+            fine = upload(service, folder)
+        shutil.rmtree(folder / "data")
+        fine &= memory(folder, int(arguments.gigabytes * 1e9))
+    sys.exit(0 if fine else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""The client side of the durable engine: work is put in line here by name, whoever runs it.
+
+With `worker.runtime` the only module that knows which engine it is. A workflow's id is ours: the job's id, `list-<id>` for
+reading an artifact's directory, and for shards what `shard_id` says; putting an id in line twice does nothing.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, EnqueueOptions
+
+APPLICATION: Final = "ninfer-gate"
+# Never changed lightly: the engine hands work only to workers of the version that it was put in line with.
+APPLICATION_VERSION: Final = "1"
+
+QUEUE_JOBS: Final = "jobs"
+QUEUE_SHARDS: Final = "shards"
+QUEUE_LISTINGS: Final = "listings"
+
+VERIFY: Final = "verify"
+CONVERT: Final = "convert"
+LIST_OBJECTS: Final = "list_objects"
+VERIFY_SHARD: Final = "verify_shard"
+CONVERT_SHARD: Final = "convert_shard"
+QUEUES: Final = {
+    VERIFY: QUEUE_JOBS,
+    CONVERT: QUEUE_JOBS,
+    LIST_OBJECTS: QUEUE_LISTINGS,
+    # Not the queue of their parents: these wait for them, and would hold every place.
+    VERIFY_SHARD: QUEUE_SHARDS,
+    CONVERT_SHARD: QUEUE_SHARDS,
+}
+
+# What the engine says of a workflow; any other word means that it will go on.
+SUCCESS: Final = "SUCCESS"
+GAVE_UP: Final = "MAX_RECOVERY_ATTEMPTS_EXCEEDED"
+ENDED: Final = frozenset((SUCCESS, GAVE_UP, "ERROR", "CANCELLED"))
+_PENDING: Final = "PENDING"
+_BATCH: Final = 500
+
+
+def listing_id(artifact_id: str) -> str:
+    """Id of the workflow that lists an artifact's objects."""
+    return f"list-{artifact_id}"
+
+
+def shard_id(job_id: str, number: int) -> str:
+    """Id of the workflow of one shard of a job."""
+    return f"{job_id}-{number}"
+
+
+def prepare(engine_url: str) -> None:
+    """Make or update the engine's own tables; safe when several processes do it at once."""
+    DBOS.migrate(engine_url)
+
+
+class Queue:
+    """A connection to the engine's database; nothing is run here. Any thread may use it."""
+
+    def __init__(self, engine_url: str) -> None:
+        """Raises: whatever the database's driver does when it cannot be reached."""
+        self._client = DBOSClient(
+            system_database_url=engine_url,
+            serializer=DBOSPortableJSONSerializer(),
+            application_name=APPLICATION,
+            retry_connection_errors=False,  # a request says at once that it could not; the sweep makes up for it
+        )
+
+    def enqueue(self, workflow: str, id: str, *args: str | int) -> None:  # noqa: A002  the engine's own word
+        """Put `workflow` in line under `id`; an id that the engine knows is left as it is."""
+        options = EnqueueOptions(
+            workflow_name=workflow,
+            queue_name=QUEUES[workflow],
+            workflow_id=id,
+            app_version=APPLICATION_VERSION,
+        )
+        self._client.enqueue(options, *args)
+
+    def status(self, ids: Sequence[str]) -> dict[str, str | None]:
+        """What the engine says of each id; None of one that it does not know."""
+        found: dict[str, str | None] = dict.fromkeys(ids)
+        for batch in _batches(ids):
+            for item in self._client.list_workflows(workflow_ids=batch, load_input=False, load_output=False):
+                found[item.workflow_id] = item.status
+        return found
+
+    def executors(self) -> frozenset[str]:
+        """Ids of the workers that have begun something and not ended it, alive or not."""
+        pending = self._client.list_workflows(status=_PENDING, load_input=False, load_output=False)
+        return frozenset(item.executor_id for item in pending if item.executor_id is not None)
+
+    def begun(self, executor_id: str) -> frozenset[str]:
+        """Ids of the workflows that this worker has begun and not ended."""
+        pending = self._client.list_workflows(
+            status=_PENDING, executor_id=executor_id, load_input=False, load_output=False
+        )
+        return frozenset(item.workflow_id for item in pending)
+
+    def again(self, id: str) -> None:  # noqa: A002  the engine's own word
+        """Put a workflow that nobody runs any more back in line; an ended one stays ended."""
+        workflow = self._client.retrieve_workflow(id).get_status()
+        if workflow.status == _PENDING:
+            self._client.resume_workflow(id, queue_name=QUEUES.get(workflow.name))
+
+    def forget(self, older_than_seconds: float) -> int:
+        """Delete what ended that long ago, at most some hundreds; what came of it is in our own tables."""
+        before = datetime.now(UTC) - timedelta(seconds=older_than_seconds)
+        ended = self._client.list_workflows(
+            status=sorted(ENDED),
+            completed_before=before.isoformat(),
+            limit=_BATCH,
+            load_input=False,
+            load_output=False,
+        )
+        if ended:
+            self._client.delete_workflows([item.workflow_id for item in ended])
+        return len(ended)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.destroy()
+
+
+def _batches(ids: Sequence[str]) -> Iterable[list[str]]:
+    for start in range(0, len(ids), _BATCH):
+        yield list(ids[start : start + _BATCH])

@@ -1,0 +1,218 @@
+"""From the rows of a job to prepared work: its files opened, its recipe bound, its tasks known."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from sqlalchemy.orm import Session
+
+from ninfer_core.convert import Draft
+from ninfer_core.errors import CutShort
+from ninfer_core.file_findings import report_cut_short
+from ninfer_core.findings import Findings
+from ninfer_core.identity import FileDigest
+from ninfer_core.opening import ArtifactKind
+from ninfer_core.recipes import Plan, bind, parse_recipe
+from ninfer_core.verify import asked, prepare
+from ninfer_core.verify.against import NO_RECIPE, NO_SOURCE, Against
+from ninfer_core.verify.outcomes import Outcome
+from ninfer_core.verify.pool import Pool
+from ninfer_core.verify.report import Report
+from ninfer_core.verify.task import Prepared
+from service.blobs import BlobStore
+from service.records import content, conversions, jobs, runs
+from service.records.database import Database
+from worker.errors import RowMissing
+from worker.sources import StoredFiles
+from worker.watch import Ticket, Watch
+
+_PREFIX = "sha256:"
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Where jobs are read from; `threads` are those of a pool that runs tasks by itself."""
+
+    database: Database
+    blobs: BlobStore
+    watch: Watch
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a job names beside its artifact."""
+
+    recipe: str | None
+    checkpoints: Mapping[str, Mapping[str, str]]  # role -> file name -> sha256
+    inputs: Mapping[str, str]  # name -> sha256
+
+
+class Counting:
+    """Counts what a pool does on the ticket of the thread, else on `ticket`: a pool's own threads have none."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.ticket: Ticket | None = None
+        self._watch = watch
+
+    def __call__(self, count: int) -> None:
+        """See `ninfer_core.io.Progress`. Raises: Draining, Cancelled."""
+        ticket = self._watch.current() or self.ticket
+        if ticket is not None:
+            ticket.advance(count)
+        else:
+            self._watch.check()
+
+
+@dataclass(slots=True)
+class Verification:
+    """A verification prepared, with its files open."""
+
+    prepared: Prepared
+    files: StoredFiles
+    recipe: Mapping[str, Any] | None
+    stack: ExitStack
+
+    @property
+    def weight(self) -> int:
+        """Tasks."""
+        return len(self.prepared.tasks)
+
+    def conclude(self, outcomes: Iterable[Outcome], ticket: Ticket) -> Report:
+        """The report; a file whose content is no longer what was stored is a finding of it."""
+        report = self.prepared.conclude(self._compared(outcomes, ticket))
+        if report.recipe is None and self.recipe is not None:
+            return replace(report, recipe=self.recipe)
+        return report
+
+    def _compared(self, outcomes: Iterable[Outcome], ticket: Ticket) -> Iterator[Outcome]:
+        for outcome in outcomes:
+            ticket.check()
+            if isinstance(outcome, FileDigest):
+                self.files.compare(outcome)  # the pass asks every file afterwards whether it changed
+            yield outcome
+
+    def close(self) -> None:
+        """Close its files."""
+        self.stack.close()
+
+
+@dataclass(slots=True)
+class Drafted:
+    """A conversion planned, with its sources open; no draft where the recipe and its sources do not fit together."""
+
+    draft: Draft | None
+    findings: Findings
+    counting: Counting
+    stack: ExitStack
+
+    @property
+    def weight(self) -> int:
+        """Tasks."""
+        return 0 if self.draft is None else len(self.draft.tasks)
+
+    def close(self) -> None:
+        """Close its files."""
+        self.stack.close()
+
+
+def open_verification(store: Store, job_id: str) -> Verification:
+    """Raises: RowMissing, Usage, CannotRead, Draining, Cancelled."""
+    with store.database.read() as session:
+        job, run = jobs.get(session, job_id), runs.by_job(session, job_id)
+        artifact = content.artifact(session, run.artifact_id) if run is not None else None
+        if job is None or run is None or artifact is None:
+            raise RowMissing("run", job_id)
+        digests = {row.name: row.sha256 for row in content.files(session, artifact.id)}
+        inputs = job.request.get("inputs") or {}
+        material = _material(session, run.project_id, run.recipe_digest, run.checkpoints or {}, inputs)
+    checks = asked(run.checks)
+    with ExitStack() as stack:
+        files = StoredFiles(store.blobs, digests, store.watch)
+        stack.callback(files.close)
+        against: Against | None = None
+        if "parity" in checks and artifact.kind == "ninfer":
+            against = _against(store, stack, material)
+        elif "parity" in checks and (material.recipe is None or not material.checkpoints):
+            against = Against(None, reason=_missing(material))
+        prepared = prepare(
+            cast(ArtifactKind, artifact.kind),
+            files,
+            artifact.entry,
+            checks,
+            against,
+            workers=store.threads,
+            progress=Counting(store.watch),
+        )
+        return Verification(prepared, files, None if against is None else against.recipe, stack.pop_all())
+
+
+def open_draft(store: Store, job_id: str) -> Drafted:
+    """Raises: RowMissing, Usage, CannotRead, Draining, Cancelled."""
+    with store.database.read() as session:
+        row = conversions.by_job(session, job_id)
+        if row is None:
+            raise RowMissing("conversion", job_id)
+        material = _material(session, row.project_id, row.recipe_digest, row.checkpoints, row.inputs)
+    counting = Counting(store.watch)
+    with ExitStack() as stack:
+        plan, findings = _bound(store, stack, material)
+        draft: Draft | None = None
+        if plan is not None:
+            output = row.output
+            pool = Pool(store.threads, counting)
+            draft = Draft(plan, output["name"], output["revision"], output["max_file_bytes"], pool)
+        return Drafted(draft, findings, counting, stack.pop_all())
+
+
+def _material(
+    session: Session,
+    project_id: str,
+    recipe_digest: str | None,
+    checkpoints: Mapping[str, str],
+    inputs: Mapping[str, str],
+) -> Material:
+    document: str | None = None
+    if recipe_digest is not None:
+        recipe = content.recipe(session, project_id, recipe_digest)
+        if recipe is None:
+            raise RowMissing("recipe", recipe_digest)
+        document = recipe.document
+    folders = {
+        role: {row.name: row.sha256 for row in content.checkpoint_files(session, checkpoint_id)}
+        for role, checkpoint_id in checkpoints.items()
+    }
+    return Material(
+        document, folders, {name: digest.removeprefix(_PREFIX) for name, digest in inputs.items()}
+    )
+
+
+def _against(store: Store, stack: ExitStack, material: Material) -> Against:
+    if material.recipe is None or not material.checkpoints:
+        return Against(None, reason=_missing(material))
+    plan, findings = _bound(store, stack, material)
+    return Against(plan, findings)
+
+
+def _missing(material: Material) -> str:
+    return NO_RECIPE if material.recipe is None else NO_SOURCE
+
+
+def _bound(store: Store, stack: ExitStack, material: Material) -> tuple[Plan | None, Findings]:
+    findings = Findings()
+    recipe = parse_recipe((material.recipe or "").encode(), findings)
+    if recipe is None:
+        return None, findings
+    folders = {
+        role: StoredFiles(store.blobs, digests, store.watch) for role, digests in material.checkpoints.items()
+    }
+    inputs = StoredFiles(store.blobs, material.inputs, store.watch)
+    for files in (*folders.values(), inputs):
+        stack.callback(files.close)
+    try:
+        opened = {name: inputs.open(name) for name in inputs.names}
+        return bind(recipe, folders, opened, findings), findings
+    except CutShort as cut:
+        report_cut_short(cut, findings, about="source")
+        return None, findings

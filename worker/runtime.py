@@ -1,0 +1,140 @@
+"""The durable engine as this worker runs it. With `service.queue` the only module that knows which engine it is."""
+
+import functools
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
+from sqlalchemy.exc import DBAPIError
+
+from service.queue import (
+    APPLICATION,
+    APPLICATION_VERSION,
+    CONVERT,
+    CONVERT_SHARD,
+    LIST_OBJECTS,
+    QUEUE_JOBS,
+    QUEUE_LISTINGS,
+    QUEUE_SHARDS,
+    VERIFY,
+    VERIFY_SHARD,
+)
+from worker.context import Answer, Context
+from worker.workflows.convert import convert, convert_shard
+from worker.workflows.listing import list_objects
+from worker.workflows.verify import verify, verify_shard
+
+_PARENTS = 4  # jobs that wait for their shards here at a time
+_POLL_SECONDS = 0.2
+_JOIN_SECONDS = 5.0
+# How often a job, or a shard, may take its worker down with it before nobody begins it again.
+_JOB_ATTEMPTS, _SHARD_ATTEMPTS = 100, 20
+
+
+class Engine:
+    """Runs workflows from `launch` on, until `stop_claiming`."""
+
+    def __init__(self, engine_url: str, executor_id: str, threads: int, dead_after: float) -> None:
+        self.executor_id = executor_id
+        self._threads = threads
+        self._running: Counter[str] = Counter()
+        self._changed = threading.Condition()
+        _quieten()
+        config: DBOSConfig = {
+            "name": APPLICATION,
+            "system_database_url": engine_url,
+            "application_version": APPLICATION_VERSION,
+            "executor_id": executor_id,
+            "serializer": DBOSPortableJSONSerializer(),
+            "log_level": "WARNING",
+            "enable_otlp": False,
+            # On PostgreSQL: what a worker that fell silent elsewhere keeps locked is let go when it counts as dead.
+            "sys_db_idle_transaction_timeout_sec": dead_after,
+            "notification_listener_polling_interval_sec": 5.0,  # nothing here waits for notifications
+            "scheduler_polling_interval_sec": 600.0,
+        }
+        self._dbos = DBOS(config=config)
+
+    def launch(self, context: Context) -> None:
+        """Take up work. Raises: SQLAlchemyError."""
+        self._register(VERIFY, _JOB_ATTEMPTS, functools.partial(verify, context, self))
+        self._register(CONVERT, _JOB_ATTEMPTS, functools.partial(convert, context, self))
+        self._register(LIST_OBJECTS, _SHARD_ATTEMPTS, functools.partial(list_objects, context, self))
+        self._register(VERIFY_SHARD, _SHARD_ATTEMPTS, functools.partial(verify_shard, context, self))
+        self._register(CONVERT_SHARD, _SHARD_ATTEMPTS, functools.partial(convert_shard, context, self))
+        DBOS.launch()
+        for queue, places in ((QUEUE_JOBS, _PARENTS), (QUEUE_SHARDS, self._threads + 1), (QUEUE_LISTINGS, 1)):
+            DBOS.register_queue(
+                queue,
+                worker_concurrency=places,
+                polling_interval_sec=_POLL_SECONDS,
+                on_conflict="always_update",
+            )
+
+    def step(self, name: str, work: Callable[[], Answer]) -> Answer:
+        """See `Steps.step`."""
+        return DBOS.run_step(
+            {
+                "name": name,
+                "retries_allowed": True,
+                "max_attempts": 6,
+                "interval_seconds": 0.5,
+                "should_retry": lambda error: isinstance(error, DBAPIError),
+            },
+            work,
+        )
+
+    def stop_claiming(self) -> None:
+        """Begin nothing any more."""
+        for event in self._dbos.background_thread_stop_events:
+            event.set()
+        for thread in threading.enumerate():
+            if thread.name.startswith("queue-worker-"):
+                thread.join(_JOIN_SECONDS)
+
+    def wait_idle(self, seconds: float) -> bool:
+        """Whether, within this time, nothing was running."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._running, seconds)
+
+    def runs(self, id: str) -> bool:  # noqa: A002  the engine's own word
+        """Whether a thread of this process works on a workflow."""
+        with self._changed:
+            return id in self._running
+
+    def hand_back(self, executor_id: str) -> None:
+        """Put everything that a worker has begun and not ended back in line; it must be dead, or about to end."""
+        # Private, so called here alone; the version is pinned, and tests/worker kills and stops workers to hold it to
+        # what it does in 3.4.0: conditional on the executor, back into the queue it came from, with a new owner id
+        # that keeps what a late waker still writes out of the engine's tables.
+        DBOS._recover_pending_workflows([executor_id])
+
+    def _register(self, name: str, attempts: int, function: Callable[..., None]) -> None:
+        @DBOS.workflow(name=name, max_recovery_attempts=attempts)
+        def workflow(*args: str | int) -> None:
+            with self._counted():
+                function(*args)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        id_ = DBOS.workflow_id or ""
+        with self._changed:
+            self._running[id_] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running[id_] -= 1
+                if not self._running[id_]:
+                    del self._running[id_]
+                self._changed.notify_all()
+
+
+def _quieten() -> None:
+    """Let the engine log as everything here does."""
+    logger = logging.getLogger("dbos")
+    logger.addHandler(logging.NullHandler())  # or it would write to standard error by itself
+    logger.propagate = True

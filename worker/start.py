@@ -1,0 +1,53 @@
+"""From the environment to a running worker, or to a sentence that says why there is none."""
+
+import sys
+
+import structlog
+from pydantic import ValidationError
+from sqlalchemy.exc import SQLAlchemyError
+
+from ninfer_core.errors import NinferError
+from service import logs
+from service.records.database import Database, head, revision
+from service.settings import Settings
+from worker.life import Life, hear_signals
+
+log = structlog.get_logger()
+
+EXIT_ERROR = 2
+
+
+def start(beat_fd: int | None) -> int:
+    """The exit code."""
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        return _cannot(str(error))
+    logs.configure(settings.log_json)
+    try:
+        _require_tables(settings)
+        life = Life(settings, beat_fd)
+        hear_signals(life.stop)
+        return life.run()
+    except (NinferError, SQLAlchemyError, OSError) as error:
+        log.debug("worker.failed", exc_info=True)
+        return _cannot(str(error))
+
+
+def _require_tables(settings: Settings) -> None:
+    """Raises: NinferError unless the tables are those of this version."""
+    database = Database(settings.records_url)
+    try:
+        found = revision(database)
+    finally:
+        database.close()
+    if found != head():
+        have = f"at revision {found}" if found is not None else "without tables"
+        raise NinferError(
+            f"the database {database.address} is {have}, this version needs {head()}; run `ninfer-gate migrate`"
+        )
+
+
+def _cannot(why: str) -> int:
+    print(f"worker: cannot start: {why}", file=sys.stderr)
+    return EXIT_ERROR

@@ -1,0 +1,167 @@
+"""What verifications and conversions share: a job is planned, its shards run anywhere, and the job waits for them."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from ninfer_core.errors import OutOfStep
+from ninfer_core.verify.outcomes import Encoded, Outcome, from_json, to_json
+from ninfer_core.verify.task import Task, shards
+from service.queue import ENDED as ENGINE_ENDED
+from service.queue import GAVE_UP, shard_id
+from service.records import jobs
+from service.records.models import Job, Shard
+from worker.context import DONE, ENDED, GIVEN_UP, INTERNAL, Answer, Context
+from worker.errors import RowMissing
+
+_SOONEST, _LATEST = 0.05, 0.5  # seconds between two looks at the shards
+_ENGINE_EVERY = 3.0  # seconds between two looks at what the engine says of those that are not done
+
+
+def begin(context: Context, job_id: str) -> Answer:
+    """The job runs now, or it has ended before anything began."""
+    with context.database.write() as session:
+        return DONE if jobs.begin(session, job_id) else ENDED
+
+
+def cut(
+    job: Job, tasks: Sequence[Task[..., Any]], shard_bytes: int, objects: int, last_bytes: int | None = None
+) -> list[Shard]:
+    """The shards of these tasks; with `last_bytes` one more without tasks, which stands for what the job does itself.
+
+    Objects are spread over them by bytes: tasks know nothing of objects, and a progress bar needs no more.
+    """
+    ranges = shards(tasks, shard_bytes)
+    sizes = [sum(task.bytes for task in tasks[part.start : part.stop]) for part in ranges]
+    if last_bytes is not None:
+        ranges = (*ranges, range(len(tasks), len(tasks)))
+        sizes.append(last_bytes)
+    total, done, bounds = max(1, sum(sizes)), 0, [0]
+    for size in sizes:
+        done += size
+        bounds.append(objects * done // total)
+    if sizes:
+        bounds[-1] = objects
+    counts = [high - low for low, high in pairwise(bounds)]
+    return [
+        Shard(
+            job_id=job.id,
+            project_id=job.project_id,
+            number=number,
+            first=part.start,
+            stop=part.stop,
+            bytes=size,
+            bytes_done=0,
+            objects=count,
+            done=False,
+        )
+        for number, (part, size, count) in enumerate(zip(ranges, sizes, counts, strict=True))
+    ]
+
+
+def save_plan(context: Context, job_id: str, objects: int, planned: list[Shard]) -> Answer:
+    """Store the shards, unless others are stored already: then those count."""
+    with context.database.write() as session:
+        jobs.plan(session, job_id, objects, sum(shard.bytes for shard in planned), planned)
+    return DONE
+
+
+def put_in_line(context: Context, workflow: str, job_id: str) -> Answer:
+    """Every shard that is not done."""
+    for number in _waiting(context, job_id):
+        context.watch.check()
+        context.queue.enqueue(workflow, shard_id(job_id, number), job_id, number)
+    return DONE
+
+
+def wait(context: Context, job_id: str) -> Answer:
+    """Until every shard is done, or the job has ended. Our own tables are asked, so that it can stop at any moment."""
+    pause, asked_at = _SOONEST, time.monotonic()
+    with context.watch.ticket(job_id) as ticket:
+        while True:
+            ticket.check()
+            if context.job(job_id).state not in jobs.OPEN:
+                return ENDED
+            waiting = _waiting(context, job_id)
+            if not waiting:
+                return DONE
+            if time.monotonic() - asked_at > _ENGINE_EVERY:
+                asked_at = time.monotonic()
+                if _given_up(context, job_id, waiting):
+                    return ENDED
+            time.sleep(pause)
+            pause = min(_LATEST, pause * 1.5)
+
+
+def _waiting(context: Context, job_id: str) -> list[int]:
+    with context.database.read() as session:
+        return [
+            shard.number
+            for shard in jobs.shards(session, job_id)
+            if shard.first < shard.stop and not shard.done
+        ]
+
+
+def _given_up(context: Context, job_id: str, waiting: Sequence[int]) -> bool:
+    """Whether the engine will not run a shard any more that is not done: then the job ends here."""
+    said = context.queue.status([shard_id(job_id, number) for number in waiting])
+    lost = {number: said[shard_id(job_id, number)] for number in waiting}
+    # Asked once more, and after the engine: what it knows as ended may have ended well just now.
+    over = next((number for number in _waiting(context, job_id) if lost.get(number) in ENGINE_ENDED), None)
+    if over is None:
+        return False
+    if lost[over] == GAVE_UP:
+        context.fail(job_id, GIVEN_UP, f"shard {over} ended its worker too often")
+    else:
+        context.fail(job_id, INTERNAL, f"shard {over} ended without a result; the worker's log says why")
+    return True
+
+
+def run(
+    context: Context,
+    job_id: str,
+    number: int,
+    work: Callable[[int, int], tuple[list[Outcome], dict[str, Any] | None]],
+) -> Answer:
+    """One shard: `work` is given the numbers of its first task and of the one after its last; what it finds is stored, once."""
+    if context.job(job_id).state not in jobs.OPEN:
+        return ENDED
+    with context.database.read() as session:
+        shard = jobs.shard(session, job_id, number)
+    if shard is None:
+        raise RowMissing("shard", shard_id(job_id, number))
+    if shard.done:
+        return DONE
+    first, stop = shard.first, shard.stop
+
+    def inside() -> tuple[str, dict[str, Any] | None]:
+        with context.watch.ticket(job_id, number):
+            outcomes, segment = work(first, stop)
+        text = json.dumps([to_json(outcome) for outcome in outcomes], allow_nan=False, separators=(",", ":"))
+        return text, segment
+
+    text, segment = context.on_shard_thread(inside)
+    with context.database.write() as session:
+        jobs.finish_shard(session, job_id, number, text, segment)
+    return DONE
+
+
+def outcomes(context: Context, planned: Sequence[Shard]) -> Iterator[Outcome]:
+    """What the shards found out, in the order of their tasks; one shard's is in memory at a time."""
+    for shard in planned:
+        if shard.first == shard.stop:
+            continue
+        with context.database.read() as session:
+            text = jobs.outcomes(session, shard.job_id, shard.number)
+        for document in json.loads(text):
+            yield from_json(document)
+
+
+def encoded(found: Iterator[Outcome]) -> Iterator[Encoded]:
+    """Those of a conversion. Raises: OutOfStep for any other."""
+    for outcome in found:
+        if not isinstance(outcome, Encoded):
+            raise OutOfStep(f"expected an Encoded, got a {type(outcome).__name__}")
+        yield outcome
