@@ -49,8 +49,10 @@ class Supervisor:
         self._thread.start()
 
     def stop(self, grace_seconds: float = 30.0) -> None:
-        """Ask the worker to finish what it must, wait, and end it."""
+        """Ask the worker to finish what it must, wait, and end it; before `start`, nothing."""
         self._stopping.set()
+        if not self._thread.is_alive():
+            return
         self._thread.join(timeout=_START_SECONDS)
         process = self._process
         if process is None or process.poll() is not None:

@@ -1,0 +1,141 @@
+"""The command `serve` as a whole: it starts, tells its address and token, survives its worker, and stops in order."""
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from ninfer_core.formats import FORMATS
+from tests import build
+from tests.cli.build import COMMAND, run
+from tests.service.serving import Service, serving
+
+
+@pytest.fixture
+def artifact(tmp_path: Path) -> Path:
+    """A small sound artifact."""
+    shape = (64, 256)
+    payload = build.legal_payload(FORMATS["Q4G64_F16S"], shape, np.random.default_rng(1))
+    return build.write_artifact(tmp_path / "a.ninfer", {"w": (FORMATS["Q4G64_F16S"], shape, payload)})
+
+
+def verify(service: Service, path: Path) -> dict[str, object]:
+    """The finished job of a verification."""
+    with service.client() as client:
+        pushed = client.push_artifact([path])
+        started = client.start({"type": "verify", "artifact": pushed["digest"]})
+        return client.wait(started["id"], timeout_seconds=90)
+
+
+def worker_of(service: Service) -> int:
+    """The process id of the worker that runs now."""
+    pid = service.process.pid
+    children = {
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    }
+    (worker,) = children
+    return worker
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_it_soon_also_with_open_streams(tmp_path: Path, number: int) -> None:
+    with serving(tmp_path / "data", "--no-worker") as service:
+        heard = threading.Event()
+
+        def listen() -> None:
+            request = {"Authorization": f"Bearer {service.token}"}
+            with httpx.stream("GET", f"{service.address}/v1/jobs/{job}/events", headers=request) as stream:
+                for _ in stream.iter_raw():
+                    heard.set()
+
+        with service.client() as client:
+            digest = client.request("POST", "/v1/artifacts?kind=ninfer&name=a.ninfer", content=b"x")["digest"]
+            job = client.start({"type": "verify", "artifact": digest})["id"]
+        listener = threading.Thread(target=listen, daemon=True)
+        listener.start()
+        assert heard.wait(20)
+        begin = time.monotonic()
+        service.process.send_signal(number)
+        assert service.process.wait(20) == 0
+        assert time.monotonic() - begin < 4
+        listener.join(5)
+
+
+def test_the_token_is_printed_once_and_another_can_be_made(tmp_path: Path, artifact: Path) -> None:
+    data = tmp_path / "data"
+    with serving(data) as service:
+        assert verify(service, artifact)["state"] == "passed"
+        first = service.token
+    with serving(data, token=first) as service:
+        assert service.token == first  # it was not printed again
+        with service.client() as client:
+            (job,) = client.items("/v1/jobs")
+        assert job["state"] == "passed"
+        made = run("token", "--data", data)
+        assert made.returncode == 0
+        second = made.stdout.strip()
+        for token, status in ((first, 401), (second, 200)):
+            headers = {"Authorization": f"Bearer {token}"}
+            assert httpx.get(f"{service.address}/v1/jobs", headers=headers).status_code == status
+    assert first not in service.log.read_text()
+    assert oct(data.stat().st_mode & 0o777) == "0o700"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_worker_that_is_lost_is_replaced(tmp_path: Path, artifact: Path, number: int) -> None:
+    quick = {"NINFER_GATE_DEAD_AFTER_SECONDS": "2", "NINFER_GATE_HEARTBEAT_SECONDS": "0.3"}
+    with serving(tmp_path / "data", environment=quick) as service:
+        assert verify(service, artifact)["state"] == "passed"
+        lost = worker_of(service)
+        os.kill(lost, number)
+        assert verify(service, artifact)["state"] == "passed"
+        assert worker_of(service) != lost
+
+
+def test_one_command_on_postgresql(tmp_path: Path, artifact: Path, postgresql_url: str) -> None:
+    with serving(tmp_path / "data", "--database-url", postgresql_url) as service:
+        assert verify(service, artifact)["state"] == "passed"
+    assert not list((tmp_path / "data").glob("*.sqlite"))
+
+
+def test_a_worker_of_its_own(tmp_path: Path, artifact: Path) -> None:
+    data = tmp_path / "data"
+    with serving(data, "--no-worker") as service:
+        worker = subprocess.Popen([str(COMMAND), "worker", "--data", str(data)], stderr=subprocess.DEVNULL)
+        try:
+            assert verify(service, artifact)["state"] == "passed"
+        finally:
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(30) == 0
+
+
+def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        busy = run("serve", "--data", tmp_path / "data", "--port", port)
+    assert busy.returncode == 2
+    assert f"port {port}" in busy.stderr
+    assert "Traceback" not in busy.stderr
+    (tmp_path / "file").touch()
+    for arguments in (
+        ("serve", "--data", tmp_path / "file"),
+        ("serve", "--data", tmp_path / "data", "--database-url", "mysql://x/y"),
+        ("worker", "--data", tmp_path / "never"),
+        ("migrate", "--data", tmp_path / "file" / "under"),
+    ):
+        refused = run(*arguments)
+        assert refused.returncode == 2, arguments
+        assert refused.stderr, arguments
+        assert "Traceback" not in refused.stderr, refused.stderr
+    wrong = run("serve", "--data", tmp_path / "data", environment={"NINFER_GATE_THREADS": "none"})
+    assert wrong.returncode == 2
+    assert "NINFER_GATE_THREADS" in wrong.stderr
