@@ -13,20 +13,15 @@ from service.blobs import BlobFiles
 from service.contents import NamedDigest, Stored, named_files
 from service.errors import ArtifactKindConflict, ArtifactNotFound, EntryUnclear, Fault
 from service.gate import Gate
+from service.queue import LIST_OBJECTS, listing_id
 from service.records import content
 from service.records.models import Artifact, ArtifactFile, Object
 from service.records.pages import Page
 from service.records.types import new_id, now
 
-LIST_OBJECTS = "list_objects"
 Origin = Literal["pushed", "converted"]
 
 log = structlog.get_logger()
-
-
-def listing_id(artifact_id: str) -> str:
-    """The engine's id of the workflow that lists an artifact's objects."""
-    return f"list-{artifact_id}"
 
 
 def push(

@@ -4,11 +4,12 @@ import sys
 
 import structlog
 from pydantic import ValidationError
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ninfer_core.errors import NinferError
 from service import logs
 from service.records.database import Database, head, revision
+from service.records.errors import DatabaseUnreachable
 from service.settings import Settings
 from worker.life import Life, hear_signals
 
@@ -35,10 +36,12 @@ def start(beat_fd: int | None) -> int:
 
 
 def _require_tables(settings: Settings) -> None:
-    """Raises: NinferError unless the tables are those of this version."""
+    """Raises: DatabaseUnreachable, or NinferError unless the tables are those of this version."""
     database = Database(settings.records_url)
     try:
         found = revision(database)
+    except DBAPIError as error:
+        raise DatabaseUnreachable(database.address, str(error.orig).strip()) from error
     finally:
         database.close()
     if found != head():

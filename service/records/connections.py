@@ -16,7 +16,7 @@ from service.records.errors import UnsupportedDatabase
 WRITE: Final = "ninfer_gate_write"  # execution option of connections that write
 
 _WAIT_SECONDS = 30
-_IDLE_SECONDS = 60
+_IDLE_SECONDS = 15  # a frozen process elsewhere keeps its locks no longer than it is taken for alive
 _POOL = {"pool_size": 10, "max_overflow": 40}  # as many threads as the HTTP server has, and some more
 
 
