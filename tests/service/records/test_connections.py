@@ -119,7 +119,7 @@ def test_postgresql_is_set_up(postgresql_url: str) -> None:
     with database.read() as session:
         names = ("idle_in_transaction_session_timeout", "lock_timeout", "transaction_isolation", "TimeZone")
         found = [session.scalar(text(f"SHOW {name}")) for name in names]
-    assert found == ["1min", "30s", "repeatable read", "UTC"]
+    assert found == ["15s", "30s", "repeatable read", "UTC"]
     with database.write() as session:
         assert session.scalar(text("SHOW transaction_isolation")) == "read committed"
         assert session.scalar(text("SHOW transaction_read_only")) == "off"
