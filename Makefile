@@ -42,8 +42,13 @@ $(CHECKPOINT)/.ready: requirements/demo.lock $(READY)
 demo: $(CHECKPOINT)/.ready ## Serve, push a real checkpoint, convert it, verify every byte (KEEP=1 leaves the service running).
 	@KEEP=$(KEEP) $(BIN)/python examples/service_demo.py $(MODEL) $(RECIPE) $(DEMO_DATA)
 
-test: $(CHECKPOINT)/.ready ## Run the tests, those on the real checkpoint included.
-	$(BIN)/python -m pytest -n auto
+test: $(CHECKPOINT)/.ready ## Run the tests, those on the real checkpoint and in a real browser included.
+	@if command -v chromium >/dev/null || $(BIN)/playwright install chromium >/dev/null 2>&1; then \
+		$(BIN)/python -m pytest -n auto; \
+	else \
+		echo "NOT TESTED: the pages in a browser. There is no chromium here and none could be fetched; install one." >&2; \
+		NINFER_GATE_TESTS_WITHOUT_BROWSER=1 $(BIN)/python -m pytest -n auto; \
+	fi
 
 check: $(READY) ## Lint, formatting, types and layers.
 	$(BIN)/ruff check .

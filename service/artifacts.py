@@ -32,7 +32,7 @@ def push(
     Raises: TooManyFiles, InvalidRequest, BlobsMissing, EntryUnclear, ArtifactKindConflict.
     """
     with gate.database.write() as session:
-        found = named_files(session, project_id, files, gate.settings.max_files)
+        found = named_files(gate, session, project_id, files)
         entry = entry_of(gate, kind, {file.name: file.sha256 for file in found})
         row = Artifact(
             id=new_id(),

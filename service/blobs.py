@@ -13,8 +13,9 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -49,16 +50,13 @@ class BlobStore:
             raise ValueError("a blob is named by 64 lower-case hex digits")
         return self._blobs / sha256[:2] / sha256
 
-    def has(self, sha256: str) -> bool:
-        """Whether the bytes are here, whoever they belong to."""
-        return self.path(sha256).is_file()
-
-    def size(self, sha256: str) -> int:
-        """Bytes of content that is here. Raises: CannotRead."""
+    def holds(self, sha256: str, size: int) -> bool:
+        """Whether a file of this size lies where this content belongs; its bytes are not looked at."""
         try:
-            return self.path(sha256).stat().st_size
-        except OSError as error:
-            raise CannotRead(f"cannot find content {sha256}: {error.strerror}") from error
+            status = self.path(sha256).lstat()
+        except OSError:
+            return False
+        return stat.S_ISREG(status.st_mode) and status.st_size == size
 
     def open(self, sha256: str, name: str) -> DiskFile:
         """The content, called `name` in reports. Raises: CannotRead."""
@@ -79,11 +77,27 @@ class BlobStore:
         return path
 
     def adopt(self, file: NewFile, sha256: str) -> None:
-        """Take in a file that was composed here; content that is here already stays. Raises: CannotWrite."""
+        """Take in a file that was composed here. Raises: CannotWrite."""
         path = self.place(sha256)
-        with suppress(FileExistsError):
+        try:
             file.link_as(path, mode=_MODE)
+        except FileExistsError:
+            self.replace(path, lambda partial: file.link_as(partial, mode=_MODE))
         sync_folder(path.parent)
+
+    def replace(self, path: Path, link: Callable[[Path], None]) -> None:
+        """Put what `link` gives a name in the place of `path`, at once for every reader.
+
+        It is the same content, unless what lies there was damaged: then this repairs it. Raises: CannotWrite, OSError.
+        """
+        partial = self._incoming / f"{secrets.token_hex(16)}.partial"
+        try:
+            link(partial)
+            os.replace(partial, path)
+        except OSError as error:
+            raise CannotWrite(f"cannot store content: {error.strerror}") from error
+        finally:
+            partial.unlink(missing_ok=True)
 
     def require_writable(self) -> None:
         """Raises: CannotWrite when new content could not be stored."""
@@ -156,7 +170,10 @@ class BlobWriter:
             path = self._store.place(sha256)
             os.fchmod(self._fd, _MODE)
             os.fsync(self._fd)
-            self._link(path)
+            try:
+                self._link(path)
+            except FileExistsError:
+                self._store.replace(path, self._link)
             sync_folder(path.parent)
         except OSError as error:
             raise CannotWrite(f"cannot store content: {error.strerror}") from error
@@ -169,8 +186,7 @@ class BlobWriter:
         try:
             source = self._temporary or f"/proc/self/fd/{self._fd}"
             # Naming the folder by its descriptor makes Python follow the link in /proc to the nameless file.
-            with suppress(FileExistsError):  # the same content under its digest: nothing to add
-                os.link(source, path.name, dst_dir_fd=folder, follow_symlinks=True)
+            os.link(source, path.name, dst_dir_fd=folder, follow_symlinks=True)
         finally:
             os.close(folder)
 

@@ -28,9 +28,7 @@ def push(
     Raises: TooManyFiles, InvalidRequest, BlobsMissing.
     """
     with gate.database.write() as session:
-        found = sorted(
-            named_files(session, project_id, files, gate.settings.max_files), key=lambda file: file.name
-        )
+        found = sorted(named_files(gate, session, project_id, files), key=lambda file: file.name)
         row = Checkpoint(
             id=new_id(),
             project_id=project_id,

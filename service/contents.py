@@ -1,6 +1,6 @@
 """Content that a project holds, and files that are named out of it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from ninfer_core.identity import FileDigest
 from ninfer_core.io import is_plain_name
 from service.blobs import BlobWriter
-from service.errors import BlobNotFound, BlobsMissing, Fault, InvalidRequest, TooManyFiles
+from service.errors import BlobNotFound, BlobsMissing, ContentLost, Fault, InvalidRequest, TooManyFiles
 from service.gate import Gate
 from service.records import content
 from service.records.models import Blob
@@ -47,23 +47,26 @@ def keep(gate: Gate, project_id: str, writer: BlobWriter) -> Stored:
 
 
 def find_blob(gate: Gate, project_id: str, digest: str) -> Blob:
-    """Content of this project. Raises: BlobNotFound."""
+    """Content of this project. Raises: BlobNotFound, ContentLost."""
     with gate.database.read() as session:
         blob = content.find_blob(session, project_id, digest.removeprefix(PREFIX))
     if blob is None:
         raise BlobNotFound(f"This project holds no {digest}.")
+    if not gate.blobs.holds(blob.sha256, blob.bytes):
+        raise ContentLost(f"The store does not hold the {blob.bytes:,} bytes of {digest} any more.")
     return blob
 
 
 def named_files(
-    session: Session, project_id: str, files: Sequence[NamedDigest], max_files: int
+    gate: Gate, session: Session, project_id: str, files: Sequence[NamedDigest]
 ) -> list[FileDigest]:
     """The files with their sizes. Raises: TooManyFiles, InvalidRequest for names, BlobsMissing for content."""
+    max_files = gate.settings.max_files
     if len(files) > max_files:
         fault = Fault("body", "$.files", f"{len(files):,} files; at most {max_files:,} are taken")
         raise TooManyFiles(f"{len(files):,} files are more than {max_files:,}.", fault)
     require_names([file.name for file in files])
-    held = content.find_blobs(session, project_id, list({file.digest.removeprefix(PREFIX) for file in files}))
+    held = held_content(gate, session, project_id, {file.digest for file in files})
     missing = [
         Fault("body", f"$.files[{index}].digest", f"this project does not hold {file.digest}")
         for index, file in enumerate(files)
@@ -76,6 +79,12 @@ def named_files(
         for file in files
         for sha256 in (file.digest.removeprefix(PREFIX),)
     ]
+
+
+def held_content(gate: Gate, session: Session, project_id: str, digests: Iterable[str]) -> dict[str, Blob]:
+    """What of this the project holds and the store has not lost, by sha256."""
+    rows = content.find_blobs(session, project_id, [digest.removeprefix(PREFIX) for digest in digests])
+    return {sha256: row for sha256, row in rows.items() if gate.blobs.holds(sha256, row.bytes)}
 
 
 def require_names(names: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from ninfer_core.io import is_plain_name
 from ninfer_core.opening import ENTRY_SUFFIX, ArtifactKind
 from ninfer_core.sources.json_text import json_path
 from ninfer_core.verify import CHECKS, asked, default_checks
-from service.contents import PREFIX
+from service.contents import PREFIX, held_content
 from service.errors import (
     BlobsMissing,
     CheckUnknown,
@@ -66,7 +66,7 @@ class Convert:
 
 
 def settled(
-    session: Session, project_id: str, request: Verify | Convert, recipe: core.Recipe | None
+    gate: Gate, session: Session, project_id: str, request: Verify | Convert, recipe: core.Recipe | None
 ) -> tuple[dict[str, Any], str | None]:
     """The request as workflows read it, and the id of the artifact to verify; `recipe` is the one that it names.
 
@@ -74,7 +74,7 @@ def settled(
     """
     artifact = _artifact(session, project_id, request.artifact) if isinstance(request, Verify) else None
     _require_checkpoints(session, project_id, request.checkpoints)
-    _require_inputs(session, project_id, request.inputs)
+    _require_inputs(gate, session, project_id, request.inputs)
     whole: dict[str, Any] = {"type": request.type}
     if isinstance(request, Verify) and artifact is not None:
         # As on the command line, half of what parity needs leaves it asked and unchecked; a slip of names does not.
@@ -148,10 +148,8 @@ def _require_checkpoints(session: Session, project_id: str, checkpoints: Mapping
         raise ReferenceUnknown(f"{len(faults)} of {len(checkpoints)} checkpoints are not here.", *faults)
 
 
-def _require_inputs(session: Session, project_id: str, inputs: Mapping[str, str]) -> None:
-    held = content.find_blobs(
-        session, project_id, [digest.removeprefix(PREFIX) for digest in inputs.values()]
-    )
+def _require_inputs(gate: Gate, session: Session, project_id: str, inputs: Mapping[str, str]) -> None:
+    held = held_content(gate, session, project_id, inputs.values())
     faults = [
         Fault("body", json_path(("inputs", name)), f"this project does not hold {digest}")
         for name, digest in inputs.items()

@@ -59,7 +59,7 @@ def create(gate: Gate, project_id: str, request: Verify | Convert, sent: Sent) -
         if isinstance(request.recipe, str):
             recipe = stored_recipe(gate, project_id, request.recipe)
         with gate.database.write() as session:
-            whole, artifact_id = settled(session, project_id, request, recipe)
+            whole, artifact_id = settled(gate, session, project_id, request, recipe)
             if draft is not None:
                 recipes.keep(session, project_id, draft)
             job = _add(session, project_id, whole, artifact_id, sent)

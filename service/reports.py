@@ -1,9 +1,11 @@
 """Runs and conversions, and their reports as the command line writes them, put together again out of their rows."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
+
+from sqlalchemy.orm import Session
 
 from service.errors import ConversionNotFound, NoReport, NotFinal, RunNotFound
 from service.gate import Gate
@@ -49,13 +51,18 @@ class ConversionView:
 def run(gate: Gate, project_id: str, run_id: str) -> RunView:
     """Raises: RunNotFound."""
     with gate.database.read() as session:
-        row = runs.run(session, project_id, run_id)
-        if row is None:
-            raise RunNotFound(f"This project never had a run {run_id}.")
+        row = _require_run(session, project_id, run_id)
         counts = runs.counts(session, run_id) if row.verdict is not None else {}
         artifact = artifacts.artifact(session, row.artifact_id)
         job = jobs.get(session, row.job_id)
         return RunView(row, artifact.digest if artifact else "", job.state if job else "error", counts)
+
+
+def _require_run(session: Session, project_id: str, run_id: str) -> Run:
+    row = runs.run(session, project_id, run_id)
+    if row is None:
+        raise RunNotFound(f"This project never had a run {run_id}.")
+    return row
 
 
 def runs_page(
@@ -91,8 +98,8 @@ def run_objects(
     **filters: str | None,
 ) -> Page[Document]:
     """Entries of the report; `filters` are outcome, format, kind, name. Raises: RunNotFound, BadCursor."""
-    run(gate, project_id, run_id)
     with gate.database.read() as session:
+        _require_run(session, project_id, run_id)
         page = runs.results(session, run_id, limit=limit, cursor=cursor, order=order, **filters)
     return Page([entry(listed, result) for listed, result in page.items], page.next)
 
@@ -101,8 +108,8 @@ def run_findings(
     gate: Gate, project_id: str, run_id: str, *, limit: int, cursor: str | None, **filters: str | None
 ) -> Page[Finding]:
     """In the order of the report; `filters` are severity, code, check, object. Raises: RunNotFound, BadCursor."""
-    run(gate, project_id, run_id)
     with gate.database.read() as session:
+        _require_run(session, project_id, run_id)
         return runs.findings(session, run_id, limit=limit, cursor=cursor, **filters)
 
 
@@ -138,7 +145,7 @@ def conversion_findings(
 def run_report(gate: Gate, project_id: str, run_id: str) -> Iterator[str]:
     """The text of `ninfer-gate/report/1`, piece by piece. Raises, before the first piece: RunNotFound, NotFinal, NoReport."""
     found = run(gate, project_id, run_id)
-    head = _head(found.run.report, found.state, "run")
+    head = _head(found.run.report, found.state, {found.run.verdict}, "run")
 
     def objects(cursor: str | None) -> Page[tuple[Object, Result]]:
         with gate.database.read() as session:
@@ -158,7 +165,7 @@ def run_report(gate: Gate, project_id: str, run_id: str) -> Iterator[str]:
 def conversion_report(gate: Gate, project_id: str, conversion_id: str) -> Iterator[str]:
     """The text of `ninfer-gate/conversion/1`. Raises, before the first piece: ConversionNotFound, NotFinal, NoReport."""
     found = conversion(gate, project_id, conversion_id)
-    head = _head(found.conversion.document, found.state, "conversion")
+    head = _head(found.conversion.document, found.state, {"passed", "failed"}, "conversion")
 
     def objects(cursor: str | None) -> Page[ConversionObject]:
         with gate.database.read() as session:
@@ -222,8 +229,9 @@ def pieces(head: Document, lists: Sequence[tuple[str, str, Iterable[Sequence[Doc
     yield "}"
 
 
-def _head(document: Document | None, state: str, what: str) -> Document:
-    if document is not None:
+def _head(document: Document | None, state: str, answers: Collection[str | None], what: str) -> Document:
+    # A verdict counts only as that of its job: one that was cancelled has none, whatever a late worker wrote.
+    if document is not None and state in answers:
         return document
     if state in jobs.FINAL:
         raise NoReport(f"The job of this {what} ended as `{state}`, without an answer.", state=state)

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -22,7 +22,7 @@ class Settings(BaseSettings):
     )
     engine_database_url: str | None = Field(
         default=None,
-        description="The durable engine's own database; beside SQLite, or a schema in the same PostgreSQL.",
+        description="The durable engine's own database: SQLite in the data folder, or a schema in the records' PostgreSQL.",
     )
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
@@ -45,6 +45,15 @@ class Settings(BaseSettings):
         default=15.0, gt=0, description="Silence after which a worker's work is handed on."
     )
     log_json: bool = Field(default=False, description="Log lines as JSON.")
+
+    @model_validator(mode="after")
+    def _hold_together(self) -> "Settings":
+        if self.dead_after_seconds < 3 * self.heartbeat_seconds:
+            raise ValueError(
+                f"dead_after_seconds is {self.dead_after_seconds:g}, less than three times heartbeat_seconds "
+                f"({self.heartbeat_seconds:g}): workers would kill one another"
+            )
+        return self
 
     @property
     def records_url(self) -> str:

@@ -71,7 +71,11 @@ class Supervisor:
         pause = 0.5
         while not self._stopping.is_set():
             begin = time.monotonic()
-            code = self._run()
+            code: int | str | None
+            try:
+                code = self._run()
+            except OSError as error:  # no process, no descriptor to be had just now: it may pass
+                code = error.strerror
             if self._stopping.is_set():
                 return
             pause = 0.5 if time.monotonic() - begin > _LONGEST_PAUSE else min(2 * pause, _LONGEST_PAUSE)
@@ -100,8 +104,10 @@ class Supervisor:
 
     def _listen(self, process: subprocess.Popen[bytes], reader: int) -> int | None:
         silent_at = time.monotonic() + _START_SECONDS
+        beats = select.poll()  # not select(), which refuses descriptors beyond 1,023
+        beats.register(reader, select.POLLIN)
         while not self._stopping.is_set():
-            ready, _, _ = select.select([reader], [], [], 0.2)
+            ready = beats.poll(200)
             if ready and os.read(reader, 4096):
                 silent_at = time.monotonic() + self._silence
             elif ready or process.poll() is not None:

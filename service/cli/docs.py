@@ -60,7 +60,7 @@ This page is generated from `service/settings.py` by `python -m service.cli.docs
 # Defaults that depend on the machine or on other settings, in words.
 _DEFAULTS = {
     "database_url": "SQLite in the data folder",
-    "engine_database_url": "beside the records",
+    "engine_database_url": "as the records",
     "threads": "one for each processor",
 }
 

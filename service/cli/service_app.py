@@ -73,7 +73,7 @@ def serve_command(
 def worker_command(data: Data = None, database_url: DatabaseUrl = None, threads: Threads = None) -> int:
     """Run one more worker on the same databases and content store.
 
-    Exit codes: 0 stopped by a signal, 2 could not start.
+    Exit codes: 0 stopped by a signal, 2 could not start, 75 taken for dead by another worker: start it again.
     """
     from service.cli.worker import worker
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from ninfer_core.errors import Usage
 from service.settings import Settings
@@ -13,8 +14,11 @@ def changed_settings(changes: dict[str, Any]) -> Settings:
     try:
         return Settings(**{name: value for name, value in changes.items() if value is not None})
     except ValidationError as error:
-        faults = [
-            f"{'.'.join(map(str, fault['loc']))}: {fault['msg']} (NINFER_GATE_{str(fault['loc'][0]).upper()})"
-            for fault in error.errors()
-        ]
-        raise Usage("; ".join(faults)) from error
+        raise Usage("; ".join(map(_told, error.errors()))) from error
+
+
+def _told(fault: ErrorDetails) -> str:
+    if not fault["loc"]:
+        return fault["msg"].removeprefix("Value error, ")
+    name = str(fault["loc"][0])
+    return f"{name}: {fault['msg']} (NINFER_GATE_{name.upper()})"

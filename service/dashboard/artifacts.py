@@ -11,6 +11,7 @@ from starlette.responses import Response
 from ninfer_core.formats import FORMATS
 from ninfer_core.layouts import LAYOUTS
 from ninfer_core.sources.dtypes import DTYPES
+from service import contents
 from service.api import conditional
 from service.api.download import content_file
 from service.dashboard.access import Visiting
@@ -110,6 +111,7 @@ def file(visiting: Visiting, request: Request, digest: Digest, ordinal: int) -> 
     wanted = next((row for row in files if row.ordinal == ordinal), None)
     if wanted is None:
         raise missing("file")
+    contents.find_blob(visiting.gate, visiting.project_id, f"{contents.PREFIX}{wanted.sha256}")
     headers = {**HEADERS, **conditional.headers(wanted.sha256)}
     return content_file(request, visiting.gate.blobs.path(wanted.sha256), wanted.bytes, headers, wanted.name)
 

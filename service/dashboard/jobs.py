@@ -138,11 +138,16 @@ def cancel(visiting: Visiting, job_id: JobId) -> Response:
 
 
 def _state(job: Job, conversion: Conversion) -> State:
-    return STATES[conversion.verdict or job.state]
+    return STATES[_word(job, conversion)]
+
+
+def _word(job: Job, conversion: Conversion) -> str:
+    """What came of it; `written` and `refused` only when the job ended so."""
+    return conversion.verdict or job.state if job.state in ("passed", "failed") else job.state
 
 
 def _why(job: Job, conversion: Conversion, progress: Progress, alive: int) -> str:
-    match conversion.verdict or job.state:
+    match _word(job, conversion):
         case "written":
             return "Every object was encoded, checked and written."
         case "refused" | "failed":

@@ -105,7 +105,7 @@ def run(
             "files": content.files(session, seen.artifact.id),
             "results": None,
         }
-        if seen.run.report is not None:
+        if seen.report is not None:
             context["results"] = results = _results(session, run_id, asked, asked.shown(counts))
             context["made"] = views.made(
                 session, seen.artifact.id, [item.ordinal for item, _ in results.items]

@@ -31,13 +31,18 @@ class Seen:
 
     @property
     def state(self) -> str:
-        """The verdict, or where the job is until there is one."""
-        return self.run.verdict or self.job.state
+        """Where the job is; at its end that is the verdict, or why there is none."""
+        return self.job.state
 
     @property
     def coverage(self) -> Bar | None:
         """The bar; None until the run is final."""
-        return bar(self.run.report)
+        return bar(self.report)
+
+    @property
+    def report(self) -> Mapping[str, Any] | None:
+        """The report but its lists; None unless the job ended with just this verdict."""
+        return self.run.report if self.run.verdict == self.job.state else None
 
     @property
     def address(self) -> str:
@@ -74,10 +79,10 @@ class CheckRow:
 
 def check_rows(seen: Seen) -> list[CheckRow]:
     """The checks of a final run, or those that were asked for."""
-    if seen.run.report is None:
+    if seen.report is None:
         state = "asked" if seen.is_open else "not_checked"
         return [CheckRow(check, MEANINGS.get(check, ""), state, None, None, "") for check in seen.run.checks]
-    return [_check_row(check) for check in seen.run.report["checks"]]
+    return [_check_row(check) for check in seen.report["checks"]]
 
 
 def _check_row(check: Mapping[str, Any]) -> CheckRow:
@@ -143,7 +148,7 @@ def _failed(seen: Seen, first: Finding | None) -> list[Piece]:
 
 
 def _covered(seen: Seen) -> str:
-    report = seen.run.report or {}
+    report = seen.report or {}
     whole = report.get("coverage", {}).get("objects", {}).get("total", 0)
     done = [check["name"] for check in _checks(seen) if check["outcome"] == "passed"]
     return f"{plural(whole, 'object')} of {size(seen.artifact.bytes)} passed {_listed(done)}"
@@ -164,7 +169,7 @@ def _open(seen: Seen) -> str:
     ]
     if reasons:
         return "; ".join(reasons)
-    coverage = bar(seen.run.report)
+    coverage = bar(seen.report)
     rest = coverage.segments[-1].objects if coverage else 0
     return f"{plural(rest, 'object')} could not be wholly checked"
 
@@ -185,13 +190,11 @@ def _error(error: Mapping[str, Any] | None) -> str:
 def _stopped(progress: Progress) -> str:
     if not progress.bytes:
         return "It was stopped before it began; nothing was checked."
-    return (
-        f"It was stopped after {size(progress.bytes_done)} of {size(progress.bytes)}; nothing of it is kept."
-    )
+    return f"It was stopped after {size(progress.bytes_done)} of {size(progress.bytes)}; a part of it is no answer."
 
 
 def _checks(seen: Seen) -> Sequence[Mapping[str, Any]]:
-    checks: Sequence[Mapping[str, Any]] = (seen.run.report or {}).get("checks", ())
+    checks: Sequence[Mapping[str, Any]] = (seen.report or {}).get("checks", ())
     return checks
 
 

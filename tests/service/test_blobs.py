@@ -44,17 +44,43 @@ def test_content_is_kept_under_its_digest_and_may_not_be_written(store: BlobStor
     assert files(store) == [path] == [store.path(SHA256)]
     assert path.read_bytes() == CONTENT
     assert stat.S_IMODE(path.stat().st_mode) == 0o444
-    assert store.has(SHA256)
-    assert store.size(SHA256) == len(CONTENT)
+    assert store.holds(SHA256, len(CONTENT))
+    assert not store.holds(SHA256, len(CONTENT) - 1)
 
 
 def test_the_same_content_again_changes_nothing(store: BlobStore) -> None:
     put(store)
-    before = store.path(SHA256).stat()
+    reader = store.open(SHA256, "reader")
     assert put(store) == SHA256
-    after = store.path(SHA256).stat()
-    assert (after.st_ino, after.st_mtime_ns, after.st_nlink) == (before.st_ino, before.st_mtime_ns, 1)
-    assert len(files(store)) == 1
+    assert read(reader, 0, reader.size) == CONTENT
+    assert reader.changed() is None
+    reader.close()
+    assert store.path(SHA256).read_bytes() == CONTENT
+    assert store.path(SHA256).stat().st_mode & 0o777 == 0o444
+    assert files(store) == [store.path(SHA256)]
+
+
+@pytest.mark.parametrize("damaged", [b"", b"x" * len(CONTENT)], ids=["cut", "changed"])
+def test_content_that_was_damaged_is_repaired_by_the_next_who_brings_it(
+    store: BlobStore, damaged: bytes
+) -> None:
+    path = store.path(put(store))
+
+    def damage() -> None:
+        path.chmod(0o644)
+        path.write_bytes(damaged)
+
+    damage()
+    put(store)
+    assert path.read_bytes() == CONTENT
+    damage()
+    file = NewFile(store.work("ab" * 16) / "out.ninfer", len(CONTENT))
+    file.write(CONTENT, 0)
+    store.adopt(file, SHA256)
+    file.close()
+    assert path.read_bytes() == CONTENT
+    assert path.stat().st_mode & 0o777 == 0o444
+    assert files(store) == [path]
 
 
 def test_many_writers_of_the_same_content(store: BlobStore) -> None:
@@ -97,7 +123,7 @@ def test_a_file_system_without_nameless_files(store: BlobStore, monkeypatch: pyt
 
 
 def test_an_empty_file_is_content(store: BlobStore) -> None:
-    assert store.size(put(store, b"")) == 0
+    assert store.holds(put(store, b""), 0)
 
 
 def test_a_composed_file_is_adopted(store: BlobStore) -> None:

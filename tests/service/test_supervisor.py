@@ -53,7 +53,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], Supervisor]]:
     started: list[Supervisor] = []
 
     def begin(script: str) -> Supervisor:
-        settings = Settings(data=tmp_path, dead_after_seconds=0.5)
+        settings = Settings(data=tmp_path, dead_after_seconds=0.5, heartbeat_seconds=0.05)
         supervisor = Supervisor(settings, (sys.executable, "-c", script))
         supervisor.start()
         started.append(supervisor)
@@ -96,6 +96,22 @@ def test_a_worker_that_is_killed_or_stopped_is_replaced(
     os.kill(first, number)
     until(lambda: supervisor.pid not in (None, first), "another worker")
     assert not runs(first)
+
+
+def test_a_worker_that_cannot_be_started_just_now_is_tried_again(
+    start: Callable[[str], Supervisor], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, tried = subprocess.Popen, []
+
+    def failing_once(*arguments: object, **more: object) -> object:
+        tried.append(1)
+        if len(tried) == 1:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return real(*arguments, **more)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(subprocess, "Popen", failing_once)
+    start(BEATING)
+    until(lambda: lives(tmp_path), "a worker at the second try")
 
 
 def test_a_worker_without_its_server_notices(tmp_path: Path) -> None:

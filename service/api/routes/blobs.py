@@ -99,7 +99,7 @@ def fetch(digest: BlobDigest, request: Request, gate: GateParam, caller: CallerP
     response_class=Response,
     responses={
         200: {"description": "The project holds this content.", "content": {}},
-        **describe(BlobNotFound, InvalidRequest),
+        **describe(BlobNotFound, InvalidRequest, ContentLost),
     },
 )
 def look(digest: BlobDigest, gate: GateParam, caller: CallerParam) -> Response:

@@ -55,7 +55,8 @@ async def events(
 
     `progress`: {"objects_done", "objects", "bytes_done", "bytes"}. Reconnect with `Last-Event-ID` or `after`.
     """
-    begin = after if after is not None else last_event_id or 0
+    # A browser that connects again sends the address it knows, and the header with where it really was.
+    begin = last_event_id if last_event_id is not None else after or 0
     first, ended = await run_in_threadpool(jobs.events, gate, caller.project_id, job, begin)
     if ended and not first:
         return Response(status_code=204)

@@ -67,7 +67,7 @@ def start(
     sent: Annotated[body.Body[VerifySent | ConvertSent], Depends(body.strict(JOB))],
     idempotency_key: IdempotencyKey = None,
 ) -> JobRead:
-    """Verify an artifact, or convert checkpoints into one. Everything that can be wrong with a request is said now.
+    """Verify an artifact, or convert checkpoints into one. What can be seen to be wrong with a request is said now.
 
     A recipe or checkpoints alone leave `parity` asked and unchecked, which ends as `incomplete`, as on the command line.
     """

@@ -35,7 +35,7 @@ function show(job) {
   for (const place of document.querySelectorAll(`[data-job="${job.job}"]`)) {
     const bar = place.querySelector("progress");
     if (job.final) {
-      bar.remove();
+      bar?.remove();
     } else if (job.most) {
       bar.max = job.most;
       bar.value = job.value;

@@ -119,11 +119,11 @@ def _files(path: str, good: dict[str, Any]) -> dict[str, Provocation]:
     }
 
 
-def _content_lost(api: World) -> httpx.Response:
+def _content_lost(method: str, api: World) -> httpx.Response:
     """Somebody removed it from the disk."""
     content = api.call("POST", "/v1/blobs", content=b"about to be lost").json()
     api.gate.blobs.path(content["digest"].removeprefix("sha256:")).unlink()
-    return api.call("GET", f"/v1/blobs/{content['digest']}")
+    return api.call(method, f"/v1/blobs/{content['digest']}")
 
 
 def _storage_failed(send: Provocation) -> Provocation:
@@ -243,7 +243,8 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
     **{("get", path, "invalid_request"): get(path, params={"unknown": "1"}) for path in PAGES},
     **_unknown_and_malformed("blob_not_found", "/v1/blobs/{digest}", NO_DIGEST, "HEAD"),
     **_unknown_and_malformed("blob_not_found", "/v1/blobs/{digest}", NO_DIGEST),
-    ("get", "/v1/blobs/{digest}", "content_lost"): _content_lost,
+    ("get", "/v1/blobs/{digest}", "content_lost"): partial(_content_lost, "GET"),
+    ("head", "/v1/blobs/{digest}", "content_lost"): partial(_content_lost, "HEAD"),
     ("get", "/v1/blobs/{digest}", "range_not_satisfiable"): get(
         f"/v1/blobs/{examples.CONTENT_DIGEST}", headers={"Range": "bytes=1000000-"}
     ),

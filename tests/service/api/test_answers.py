@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from service.api import examples
-from service.records import content, runs
+from service.records import content, jobs, runs
 from service.records.models import Object, Result
 from service.reports import pieces
 from tests.cli.build import COMMAND
@@ -180,6 +180,10 @@ def test_a_long_report_comes_in_batches(fresh: World) -> None:
             session, job, (Result(ordinal=i, outcome="passed", metrics={"i": i}) for i in range(count))
         )
         runs.save(session, job, verdict="passed", report_head=REPORT, errors=0, advisories=0)
+    early = fresh.call("GET", f"/v1/runs/{job}/report")
+    assert early.json()["code"] == "not_final"  # a verdict that is not its job's counts for nothing
+    with fresh.gate.database.write() as session:
+        jobs.finish(session, job, "passed")
     report = get(fresh, f"/v1/runs/{job}/report")
     assert [item["metrics"]["i"] for item in report["objects"]] == list(range(count))
     assert report["objects"][7]["name"] == "7\u00e9\0"

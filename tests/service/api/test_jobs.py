@@ -266,7 +266,7 @@ def test_events_of_a_job_that_is_over(api: World) -> None:
     assert events(api.call("GET", path, params={"after": "1"}).text) == heard[1:]
     assert events(api.call("GET", path, headers={"Last-Event-ID": "2"}).text) == heard[2:]
     both = api.call("GET", path, params={"after": "0"}, headers={"Last-Event-ID": "2"})
-    assert events(both.text) == heard
+    assert events(both.text) == heard[2:]  # where a browser that connects again really was
     nothing = api.call("GET", path, headers={"Last-Event-ID": str(len(heard))})
     assert (nothing.status_code, nothing.content) == (204, b"")
     for wrong in ("-1", "x"):

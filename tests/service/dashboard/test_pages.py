@@ -12,7 +12,8 @@ import pytest
 
 from ninfer_core.findings import FINDINGS
 from service.dashboard.render import CONTENT_SECURITY
-from service.records.models import Run
+from service.records import content
+from service.records.models import DEFAULT_PROJECT, Run
 from tests.service.dashboard.app import Served
 from tests.service.dashboard.conftest import World
 from tests.service.dashboard.markup import Reader
@@ -354,6 +355,8 @@ def test_what_has_no_answer_has_no_report(world: World, visitor: httpx.Client, n
 
 def test_a_file_can_be_kept(world: World, visitor: httpx.Client) -> None:
     artifact = Seed(world.gate.database).artifact('kept "it".ninfer')
+    with world.gate.database.write() as session:
+        content.add_blob(session, DEFAULT_PROJECT, artifact.digest.removeprefix("sha256:"), artifact.bytes)
     place = f"/artifacts/{artifact.digest}/files/0"
     assert place in visitor.get(f"/artifacts/{artifact.digest}").text
     lost = visitor.get(place)
