@@ -12,7 +12,7 @@ from ninfer_core.sources.checkpoint import INDEX_SUFFIX, SUFFIX, detect
 from service.blobs import BlobFiles
 from service.contents import NamedDigest, Stored, named_files
 from service.errors import ArtifactKindConflict, ArtifactNotFound, EntryUnclear, Fault
-from service.gate import Gate
+from service.parts import Parts
 from service.queue import LIST_OBJECTS, listing_id
 from service.records import content
 from service.records.models import Artifact, ArtifactFile, Object
@@ -25,15 +25,15 @@ log = structlog.get_logger()
 
 
 def push(
-    gate: Gate, project_id: str, kind: ArtifactKind, files: Sequence[NamedDigest]
+    parts: Parts, project_id: str, kind: ArtifactKind, files: Sequence[NamedDigest]
 ) -> tuple[Artifact, bool]:
     """The artifact of these files, and whether it is new.
 
     Raises: TooManyFiles, InvalidRequest, BlobsMissing, EntryUnclear, ArtifactKindConflict.
     """
-    with gate.database.write() as session:
-        found = named_files(gate, session, project_id, files)
-        entry = entry_of(gate, kind, {file.name: file.sha256 for file in found})
+    with parts.database.write() as session:
+        found = named_files(parts, session, project_id, files)
+        entry = entry_of(parts, kind, {file.name: file.sha256 for file in found})
         row = Artifact(
             id=new_id(),
             project_id=project_id,
@@ -63,31 +63,31 @@ def push(
             Fault("body", "$.kind", f"the artifact is of kind {artifact.kind}"),
         )
     if artifact.listing == "pending":
-        start(gate, LIST_OBJECTS, listing_id(artifact.id), artifact.id)
+        start(parts, LIST_OBJECTS, listing_id(artifact.id), artifact.id)
     return artifact, new
 
 
 def push_one(
-    gate: Gate, project_id: str, kind: ArtifactKind, name: str, stored: Stored
+    parts: Parts, project_id: str, kind: ArtifactKind, name: str, stored: Stored
 ) -> tuple[Artifact, bool]:
     """`push` of one file whose content has just come in."""
-    return push(gate, project_id, kind, [NamedDigest(name, stored.digest)])
+    return push(parts, project_id, kind, [NamedDigest(name, stored.digest)])
 
 
-def start(gate: Gate, workflow: str, id_: str, *args: str) -> None:
+def start(parts: Parts, workflow: str, id_: str, *args: str) -> None:
     """Enqueue what is committed already; when that fails, the workers' sweep does it later."""
     try:
-        gate.queue.enqueue(workflow, id_, *args)
+        parts.queue.enqueue(workflow, id_, *args)
     except Exception as error:  # noqa: BLE001  the engine's own failures are many, and none is the client's
         log.warning("queue.enqueue_failed", workflow=workflow, id=id_, error=str(error))
 
 
-def entry_of(gate: Gate, kind: ArtifactKind, files: dict[str, str]) -> str:
+def entry_of(parts: Parts, kind: ArtifactKind, files: dict[str, str]) -> str:
     """The file to begin with, chosen as for a folder on the command line. Raises: EntryUnclear."""
     names = list(files)
     if kind == "safetensors":
         try:
-            return detect(BlobFiles(gate.blobs, files)).name
+            return detect(BlobFiles(parts.blobs, files)).name
         except Usage as error:
             raise _unclear(str(error)) from error
     entries = [name for name in names if name.endswith(ENTRY_SUFFIX)]
@@ -101,35 +101,35 @@ def entry_of(gate: Gate, kind: ArtifactKind, files: dict[str, str]) -> str:
     raise _unclear(f"none of {len(names):,} files ends in {ENTRY_SUFFIX}")
 
 
-def find(gate: Gate, project_id: str, digest: str) -> Artifact:
+def find(parts: Parts, project_id: str, digest: str) -> Artifact:
     """Raises: ArtifactNotFound."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         artifact = content.find_artifact(session, project_id, digest)
     if artifact is None:
         raise ArtifactNotFound(f"This project holds no artifact {digest}.")
     return artifact
 
 
-def files_of(gate: Gate, artifact: Artifact) -> Sequence[ArtifactFile]:
+def files_of(parts: Parts, artifact: Artifact) -> Sequence[ArtifactFile]:
     """The files in the order of their names."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         return content.files(session, artifact.id)
 
 
 def page(
-    gate: Gate, project_id: str, *, limit: int, cursor: str | None, kind: str | None, q: str | None
+    parts: Parts, project_id: str, *, limit: int, cursor: str | None, kind: str | None, q: str | None
 ) -> Page[Artifact]:
     """Newest first. Raises: BadCursor."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         return content.artifacts(session, project_id, limit=limit, cursor=cursor, kind=kind, q=q)
 
 
 def objects(
-    gate: Gate, project_id: str, digest: str, *, limit: int, cursor: str | None, **filters: str | None
+    parts: Parts, project_id: str, digest: str, *, limit: int, cursor: str | None, **filters: str | None
 ) -> Page[Object]:
     """By ordinal; `filters` are kind, format, layout, name, prefix. Raises: ArtifactNotFound, BadCursor."""
-    artifact = find(gate, project_id, digest)
-    with gate.database.read() as session:
+    artifact = find(parts, project_id, digest)
+    with parts.database.read() as session:
         return content.objects(session, artifact.id, limit=limit, cursor=cursor, **filters)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ninfer_core.identity import artifact_digest
 from service.contents import NamedDigest, named_files
 from service.errors import CheckpointNotFound
-from service.gate import Gate
+from service.parts import Parts
 from service.records import content
 from service.records.models import Checkpoint, CheckpointFile
 from service.records.pages import Page
@@ -15,7 +15,7 @@ KIND = "checkpoint"  # of the listing whose digest a set of files gets
 
 
 def push(
-    gate: Gate,
+    parts: Parts,
     project_id: str,
     files: Sequence[NamedDigest],
     *,
@@ -27,8 +27,8 @@ def push(
     What a recipe reads of it is decided when a job binds the two: any files may lie beside the weights.
     Raises: TooManyFiles, InvalidRequest, BlobsMissing.
     """
-    with gate.database.write() as session:
-        found = sorted(named_files(gate, session, project_id, files), key=lambda file: file.name)
+    with parts.database.write() as session:
+        found = sorted(named_files(parts, session, project_id, files), key=lambda file: file.name)
         row = Checkpoint(
             id=new_id(),
             project_id=project_id,
@@ -52,16 +52,16 @@ def push(
         return content.add_checkpoint(session, row, rows)
 
 
-def find(gate: Gate, project_id: str, checkpoint_id: str) -> tuple[Checkpoint, Sequence[CheckpointFile]]:
+def find(parts: Parts, project_id: str, checkpoint_id: str) -> tuple[Checkpoint, Sequence[CheckpointFile]]:
     """The checkpoint and its files. Raises: CheckpointNotFound."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         checkpoint = content.checkpoint(session, project_id, checkpoint_id)
         if checkpoint is None:
             raise CheckpointNotFound(f"This project holds no checkpoint {checkpoint_id}.")
         return checkpoint, content.checkpoint_files(session, checkpoint.id)
 
 
-def page(gate: Gate, project_id: str, *, limit: int, cursor: str | None) -> Page[Checkpoint]:
+def page(parts: Parts, project_id: str, *, limit: int, cursor: str | None) -> Page[Checkpoint]:
     """Newest first. Raises: BadCursor."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         return content.checkpoints(session, project_id, limit=limit, cursor=cursor)

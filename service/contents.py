@@ -9,7 +9,7 @@ from ninfer_core.identity import FileDigest
 from ninfer_core.io import is_plain_name
 from service.blobs import BlobWriter
 from service.errors import BlobNotFound, BlobsMissing, ContentLost, Fault, InvalidRequest, TooManyFiles
-from service.gate import Gate
+from service.parts import Parts
 from service.records import content
 from service.records.models import Blob
 
@@ -38,35 +38,35 @@ class NamedDigest:
     digest: str
 
 
-def keep(gate: Gate, project_id: str, writer: BlobWriter) -> Stored:
+def keep(parts: Parts, project_id: str, writer: BlobWriter) -> Stored:
     """Make what was written durable, then the project's. Raises: CannotWrite."""
     sha256, size = writer.commit()
-    with gate.database.write() as session:
+    with parts.database.write() as session:
         new = content.add_blob(session, project_id, sha256, size)
     return Stored(PREFIX + sha256, size, new)
 
 
-def find_blob(gate: Gate, project_id: str, digest: str) -> Blob:
+def find_blob(parts: Parts, project_id: str, digest: str) -> Blob:
     """Content of this project. Raises: BlobNotFound, ContentLost."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         blob = content.find_blob(session, project_id, digest.removeprefix(PREFIX))
     if blob is None:
         raise BlobNotFound(f"This project holds no {digest}.")
-    if not gate.blobs.holds(blob.sha256, blob.bytes):
+    if not parts.blobs.holds(blob.sha256, blob.bytes):
         raise ContentLost(f"The store does not hold the {blob.bytes:,} bytes of {digest} any more.")
     return blob
 
 
 def named_files(
-    gate: Gate, session: Session, project_id: str, files: Sequence[NamedDigest]
+    parts: Parts, session: Session, project_id: str, files: Sequence[NamedDigest]
 ) -> list[FileDigest]:
     """The files with their sizes. Raises: TooManyFiles, InvalidRequest for names, BlobsMissing for content."""
-    max_files = gate.settings.max_files
+    max_files = parts.settings.max_files
     if len(files) > max_files:
         fault = Fault("body", "$.files", f"{len(files):,} files; at most {max_files:,} are taken")
         raise TooManyFiles(f"{len(files):,} files are more than {max_files:,}.", fault)
     require_names([file.name for file in files])
-    held = held_content(gate, session, project_id, {file.digest for file in files})
+    held = held_content(parts, session, project_id, {file.digest for file in files})
     missing = [
         Fault("body", f"$.files[{index}].digest", f"this project does not hold {file.digest}")
         for index, file in enumerate(files)
@@ -81,10 +81,10 @@ def named_files(
     ]
 
 
-def held_content(gate: Gate, session: Session, project_id: str, digests: Iterable[str]) -> dict[str, Blob]:
+def held_content(parts: Parts, session: Session, project_id: str, digests: Iterable[str]) -> dict[str, Blob]:
     """What of this the project holds and the store has not lost, by sha256."""
     rows = content.find_blobs(session, project_id, [digest.removeprefix(PREFIX) for digest in digests])
-    return {sha256: row for sha256, row in rows.items() if gate.blobs.holds(sha256, row.bytes)}
+    return {sha256: row for sha256, row in rows.items() if parts.blobs.holds(sha256, row.bytes)}
 
 
 def require_names(names: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ from service.errors import (
     RecipeMismatch,
     ReferenceUnknown,
 )
-from service.gate import Gate
+from service.parts import Parts
 from service.records import content
 from service.records.models import Artifact
 
@@ -66,7 +66,7 @@ class Convert:
 
 
 def settled(
-    gate: Gate, session: Session, project_id: str, request: Verify | Convert, recipe: core.Recipe | None
+    parts: Parts, session: Session, project_id: str, request: Verify | Convert, recipe: core.Recipe | None
 ) -> tuple[dict[str, Any], str | None]:
     """The request as workflows read it, and the id of the artifact to verify; `recipe` is the one that it names.
 
@@ -74,7 +74,7 @@ def settled(
     """
     artifact = _artifact(session, project_id, request.artifact) if isinstance(request, Verify) else None
     _require_checkpoints(session, project_id, request.checkpoints)
-    _require_inputs(gate, session, project_id, request.inputs)
+    _require_inputs(parts, session, project_id, request.inputs)
     whole: dict[str, Any] = {"type": request.type}
     if isinstance(request, Verify) and artifact is not None:
         # As on the command line, half of what parity needs leaves it asked and unchecked; a slip of names does not.
@@ -95,9 +95,9 @@ def settled(
     return whole, artifact.id if artifact is not None else None
 
 
-def stored_recipe(gate: Gate, project_id: str, digest: str) -> core.Recipe:
+def stored_recipe(parts: Parts, project_id: str, digest: str) -> core.Recipe:
     """The recipe that a job names, read outside of any transaction. Raises: ReferenceUnknown."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         row = content.recipe(session, project_id, digest)
     if row is None:
         raise _unknown("recipe", digest, "$.recipe")
@@ -148,8 +148,8 @@ def _require_checkpoints(session: Session, project_id: str, checkpoints: Mapping
         raise ReferenceUnknown(f"{len(faults)} of {len(checkpoints)} checkpoints are not here.", *faults)
 
 
-def _require_inputs(gate: Gate, session: Session, project_id: str, inputs: Mapping[str, str]) -> None:
-    held = held_content(gate, session, project_id, inputs.values())
+def _require_inputs(parts: Parts, session: Session, project_id: str, inputs: Mapping[str, str]) -> None:
+    held = held_content(parts, session, project_id, inputs.values())
     faults = [
         Fault("body", json_path(("inputs", name)), f"this project does not hold {digest}")
         for name, digest in inputs.items()

@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 from service import recipes
 from service.artifacts import start
 from service.errors import Fault, IdempotencyKeyReused, JobNotFound
-from service.gate import Gate
 from service.job_requests import Convert, Verify, settled, stored_recipe
+from service.parts import Parts
 from service.records import conversions, jobs, runs, views
 from service.records.jobs import Progress
 from service.records.models import Conversion, Job, JobEvent, Run
@@ -47,31 +47,31 @@ class JobView:
     artifact: str | None
 
 
-def create(gate: Gate, project_id: str, request: Verify | Convert, sent: Sent) -> Job:
+def create(parts: Parts, project_id: str, request: Verify | Convert, sent: Sent) -> Job:
     """A new job, or the one that this key and body started before.
 
     Raises: CheckUnknown, ReferenceUnknown, BlobsMissing, RecipeFaulty, RecipeMismatch, IdempotencyKeyReused.
     """
-    job = _known(gate, project_id, sent)
+    job = _known(parts, project_id, sent)
     if job is None:
         draft = recipes.read(request.recipe) if isinstance(request.recipe, bytes) else None
         recipe = draft.recipe if draft is not None else None
         if isinstance(request.recipe, str):
-            recipe = stored_recipe(gate, project_id, request.recipe)
-        with gate.database.write() as session:
-            whole, artifact_id = settled(gate, session, project_id, request, recipe)
+            recipe = stored_recipe(parts, project_id, request.recipe)
+        with parts.database.write() as session:
+            whole, artifact_id = settled(parts, session, project_id, request, recipe)
             if draft is not None:
                 recipes.keep(session, project_id, draft)
             job = _add(session, project_id, whole, artifact_id, sent)
     if job.state == "queued":
-        start(gate, job.type, job.id, job.id)
+        start(parts, job.type, job.id, job.id)
     return job
 
 
-def _known(gate: Gate, project_id: str, sent: Sent) -> Job | None:
+def _known(parts: Parts, project_id: str, sent: Sent) -> Job | None:
     if sent.key is None:
         return None
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         job = jobs.by_key(session, project_id, sent.key)
     return None if job is None else _same(job, sent)
 
@@ -114,9 +114,9 @@ def _add(
     return job
 
 
-def view(gate: Gate, project_id: str, job_id: str) -> JobView:
+def view(parts: Parts, project_id: str, job_id: str) -> JobView:
     """Raises: JobNotFound."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         job = jobs.job(session, project_id, job_id)
         if job is None:
             raise _not_found(job_id)
@@ -124,25 +124,25 @@ def view(gate: Gate, project_id: str, job_id: str) -> JobView:
 
 
 def page(
-    gate: Gate, project_id: str, *, limit: int, cursor: str | None, state: str | None, type_: str | None
+    parts: Parts, project_id: str, *, limit: int, cursor: str | None, state: str | None, type_: str | None
 ) -> Page[JobView]:
     """Newest first. Raises: BadCursor."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         found = jobs.jobs(session, project_id, limit=limit, cursor=cursor, state=state, type=type_)
         return Page(_views(session, project_id, found.items), found.next)
 
 
-def cancel(gate: Gate, project_id: str, job_id: str) -> JobView:
+def cancel(parts: Parts, project_id: str, job_id: str) -> JobView:
     """Ask a job to stop; one that is final stays as it is. Raises: JobNotFound."""
-    with gate.database.write() as session:
+    with parts.database.write() as session:
         if jobs.request_cancel(session, project_id, job_id) is None:
             raise _not_found(job_id)
-    return view(gate, project_id, job_id)
+    return view(parts, project_id, job_id)
 
 
-def events(gate: Gate, project_id: str, job_id: str, after: int) -> tuple[Sequence[JobEvent], bool]:
+def events(parts: Parts, project_id: str, job_id: str, after: int) -> tuple[Sequence[JobEvent], bool]:
     """What happened after event `after`, and whether that was all there will ever be. Raises: JobNotFound."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         # The state first: when it is final, its event is there to be read.
         job = jobs.job(session, project_id, job_id)
         if job is None:

@@ -9,7 +9,7 @@ from ninfer_core import recipes as core
 from ninfer_core.findings import Findings
 from ninfer_core.verify.report import finding_json
 from service.errors import RecipeFaulty, RecipeNotFound
-from service.gate import Gate
+from service.parts import Parts
 from service.records import content
 from service.records.models import Recipe
 from service.records.pages import Page
@@ -52,10 +52,10 @@ def read(text: bytes) -> Draft:
     return Draft(recipe, text)
 
 
-def push(gate: Gate, project_id: str, text: bytes) -> tuple[Recipe, bool]:
+def push(parts: Parts, project_id: str, text: bytes) -> tuple[Recipe, bool]:
     """The stored recipe, and whether it is new. Raises: RecipeFaulty."""
     draft = read(text)
-    with gate.database.write() as session:
+    with parts.database.write() as session:
         return keep(session, project_id, draft)
 
 
@@ -66,16 +66,16 @@ def keep(session: Session, project_id: str, draft: Draft) -> tuple[Recipe, bool]
     return content.recipe(session, project_id, draft.recipe.digest) or row, new
 
 
-def find(gate: Gate, project_id: str, digest: str) -> Recipe:
+def find(parts: Parts, project_id: str, digest: str) -> Recipe:
     """Raises: RecipeNotFound."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         recipe = content.recipe(session, project_id, digest)
     if recipe is None:
         raise RecipeNotFound(f"This project holds no recipe {digest}.")
     return recipe
 
 
-def page(gate: Gate, project_id: str, *, limit: int, cursor: str | None) -> Page[Recipe]:
+def page(parts: Parts, project_id: str, *, limit: int, cursor: str | None) -> Page[Recipe]:
     """Newest first. Raises: BadCursor."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         return content.recipes(session, project_id, limit=limit, cursor=cursor)

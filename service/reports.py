@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from sqlalchemy.orm import Session
 
 from service.errors import ConversionNotFound, NoReport, NotFinal, RunNotFound
-from service.gate import Gate
+from service.parts import Parts
 from service.records import artifacts, conversions, jobs, runs, views
 from service.records.models import (
     Conversion,
@@ -48,9 +48,9 @@ class ConversionView:
     state: str
 
 
-def run(gate: Gate, project_id: str, run_id: str) -> RunView:
+def run(parts: Parts, project_id: str, run_id: str) -> RunView:
     """Raises: RunNotFound."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         row = _require_run(session, project_id, run_id)
         counts = runs.counts(session, run_id) if row.verdict is not None else {}
         artifact = artifacts.artifact(session, row.artifact_id)
@@ -66,7 +66,7 @@ def _require_run(session: Session, project_id: str, run_id: str) -> Run:
 
 
 def runs_page(
-    gate: Gate,
+    parts: Parts,
     project_id: str,
     *,
     limit: int,
@@ -75,7 +75,7 @@ def runs_page(
     verdict: str | None = None,
 ) -> Page[RunView]:
     """Newest first, without counts. Raises: BadCursor."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         page = runs.runs(
             session, project_id, limit=limit, cursor=cursor, artifact_id=artifact_id, verdict=verdict
         )
@@ -88,7 +88,7 @@ def runs_page(
 
 
 def run_objects(
-    gate: Gate,
+    parts: Parts,
     project_id: str,
     run_id: str,
     *,
@@ -98,24 +98,24 @@ def run_objects(
     **filters: str | None,
 ) -> Page[Document]:
     """Entries of the report; `filters` are outcome, format, kind, name. Raises: RunNotFound, BadCursor."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         _require_run(session, project_id, run_id)
         page = runs.results(session, run_id, limit=limit, cursor=cursor, order=order, **filters)
     return Page([entry(listed, result) for listed, result in page.items], page.next)
 
 
 def run_findings(
-    gate: Gate, project_id: str, run_id: str, *, limit: int, cursor: str | None, **filters: str | None
+    parts: Parts, project_id: str, run_id: str, *, limit: int, cursor: str | None, **filters: str | None
 ) -> Page[Finding]:
     """In the order of the report; `filters` are severity, code, check, object. Raises: RunNotFound, BadCursor."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         _require_run(session, project_id, run_id)
         return runs.findings(session, run_id, limit=limit, cursor=cursor, **filters)
 
 
-def conversion(gate: Gate, project_id: str, conversion_id: str) -> ConversionView:
+def conversion(parts: Parts, project_id: str, conversion_id: str) -> ConversionView:
     """Raises: ConversionNotFound."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         row = conversions.conversion(session, project_id, conversion_id)
         if row is None:
             raise ConversionNotFound(f"This project never had a conversion {conversion_id}.")
@@ -125,34 +125,40 @@ def conversion(gate: Gate, project_id: str, conversion_id: str) -> ConversionVie
 
 
 def conversion_objects(
-    gate: Gate, project_id: str, conversion_id: str, *, limit: int, cursor: str | None
+    parts: Parts, project_id: str, conversion_id: str, *, limit: int, cursor: str | None
 ) -> Page[ConversionObject]:
     """In the order of the recipe. Raises: ConversionNotFound, BadCursor."""
-    conversion(gate, project_id, conversion_id)
-    with gate.database.read() as session:
+    conversion(parts, project_id, conversion_id)
+    with parts.database.read() as session:
         return conversions.objects(session, conversion_id, limit=limit, cursor=cursor)
 
 
 def conversion_findings(
-    gate: Gate, project_id: str, conversion_id: str, *, limit: int, cursor: str | None, **filters: str | None
+    parts: Parts,
+    project_id: str,
+    conversion_id: str,
+    *,
+    limit: int,
+    cursor: str | None,
+    **filters: str | None,
 ) -> Page[ConversionFinding]:
     """In the order of the report. Raises: ConversionNotFound, BadCursor."""
-    conversion(gate, project_id, conversion_id)
-    with gate.database.read() as session:
+    conversion(parts, project_id, conversion_id)
+    with parts.database.read() as session:
         return conversions.findings(session, conversion_id, limit=limit, cursor=cursor, **filters)
 
 
-def run_report(gate: Gate, project_id: str, run_id: str) -> Iterator[str]:
+def run_report(parts: Parts, project_id: str, run_id: str) -> Iterator[str]:
     """The text of `ninfer-gate/report/1`, piece by piece. Raises, before the first piece: RunNotFound, NotFinal, NoReport."""
-    found = run(gate, project_id, run_id)
+    found = run(parts, project_id, run_id)
     head = _head(found.run.report, found.state, {found.run.verdict}, "run")
 
     def objects(cursor: str | None) -> Page[tuple[Object, Result]]:
-        with gate.database.read() as session:
+        with parts.database.read() as session:
             return runs.results(session, run_id, limit=_BATCH, cursor=cursor)
 
     def findings(cursor: str | None) -> Page[Finding]:
-        with gate.database.read() as session:
+        with parts.database.read() as session:
             return runs.findings(session, run_id, limit=_BATCH, cursor=cursor)
 
     lists = (
@@ -162,17 +168,17 @@ def run_report(gate: Gate, project_id: str, run_id: str) -> Iterator[str]:
     return pieces(head, lists)
 
 
-def conversion_report(gate: Gate, project_id: str, conversion_id: str) -> Iterator[str]:
+def conversion_report(parts: Parts, project_id: str, conversion_id: str) -> Iterator[str]:
     """The text of `ninfer-gate/conversion/1`. Raises, before the first piece: ConversionNotFound, NotFinal, NoReport."""
-    found = conversion(gate, project_id, conversion_id)
+    found = conversion(parts, project_id, conversion_id)
     head = _head(found.conversion.document, found.state, {"passed", "failed"}, "conversion")
 
     def objects(cursor: str | None) -> Page[ConversionObject]:
-        with gate.database.read() as session:
+        with parts.database.read() as session:
             return conversions.objects(session, conversion_id, limit=_BATCH, cursor=cursor)
 
     def findings(cursor: str | None) -> Page[ConversionFinding]:
-        with gate.database.read() as session:
+        with parts.database.read() as session:
             return conversions.findings(session, conversion_id, limit=_BATCH, cursor=cursor)
 
     lists = (

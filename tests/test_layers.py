@@ -15,6 +15,10 @@ FORBIDDEN = {
     "service": ("worker",),
     "worker": ("service.api", "service.dashboard", "service.cli"),
 }
+# Within `service`: faces know nothing of one another, and what is below knows nothing of the faces. `app` joins them.
+FACES = ("service.api", "service.dashboard", "service.cli")
+JOINTS = ("service/api/app.py", "service/cli/serve.py")
+ENGINE_ROOMS = ("service/queue.py", "worker/runtime.py")
 COMPILERS = ("numba", "llvmlite")
 COMPILED_ROOM = ROOT / "ninfer_core" / "kernels"
 
@@ -55,6 +59,22 @@ def test_imports_follow_the_arrows(path: Path) -> None:
     if COMPILED_ROOM not in path.parents:
         compilers = [name for name in names for compiler in COMPILERS if within(name, compiler)]
         assert not compilers, "compiled code lives in ninfer_core/kernels alone"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_faces_of_the_service_stand_apart(path: Path) -> None:
+    place = path.relative_to(ROOT)
+    if place.parts[0] != "service" or place.as_posix() in JOINTS:
+        return
+    own = ".".join(place.parts[:2])
+    wrong = [name for name in imported(path) for face in FACES if face != own and within(name, face)]
+    assert not wrong, f"{place} must not import {wrong}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_two_modules_know_the_durable_engine(path: Path) -> None:
+    if path.relative_to(ROOT).as_posix() not in ENGINE_ROOMS:
+        assert not [name for name in imported(path) if within(name, "dbos")]
 
 
 @pytest.mark.parametrize(

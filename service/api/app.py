@@ -1,4 +1,4 @@
-"""The application: routes, pages, problems, and the gate that all of them are given."""
+"""The application: routes, pages, problems, and the parts that all of them are given."""
 
 from typing import Any
 
@@ -21,8 +21,9 @@ from service.api.routes import (
     runs,
 )
 from service.blobs import BlobStore
+from service.dashboard.failures import failure
 from service.dashboard.routes import router as pages
-from service.gate import Enqueues, Gate
+from service.parts import Enqueues, Parts
 from service.records.database import Database
 from service.settings import Settings
 
@@ -36,7 +37,7 @@ def create_app(settings: Settings, database: Database, blob_store: BlobStore, qu
         openapi_url=None,  # served below, to who has the token
         redirect_slashes=False,
     )
-    app.state.gate = Gate(settings, database, blob_store, queue)
+    app.state.parts = Parts(settings, database, blob_store, queue)
     for module in (
         blobs,
         artifacts,
@@ -52,7 +53,7 @@ def create_app(settings: Settings, database: Database, blob_store: BlobStore, qu
         app.include_router(module.router)
     app.include_router(pages, include_in_schema=False)
     app.add_middleware(Edges)
-    problems.install(app)
+    problems.install(app, failure)
 
     @app.get("/openapi.json", include_in_schema=False)
     def describe(_caller: CallerParam) -> Response:

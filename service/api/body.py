@@ -13,7 +13,7 @@ from starlette.requests import Request
 from ninfer_core import strict_json
 from ninfer_core.sources.json_text import json_path
 from ninfer_core.strict_json import Huge, Json, Malformed, Members, Real
-from service.api.parameters import CallerParam, GateParam
+from service.api.parameters import CallerParam, PartsParam
 from service.api.problems import validation_faults
 from service.api.upload import require_identity, require_length, too_large
 from service.errors import (
@@ -128,14 +128,14 @@ async def read(request: Request, settings: Settings, adapter: TypeAdapter[Model]
 def strict(adapter: TypeAdapter[Model]) -> Callable[..., Awaitable[Body[Model]]]:
     """A dependency that reads the body, after the caller is known."""
 
-    async def dependency(request: Request, gate: GateParam, _caller: CallerParam) -> Body[Model]:
-        return await read(request, gate.settings, adapter)
+    async def dependency(request: Request, parts: PartsParam, _caller: CallerParam) -> Body[Model]:
+        return await read(request, parts.settings, adapter)
 
     return dependency
 
 
-async def _text(request: Request, gate: GateParam, _caller: CallerParam) -> bytes:
-    content = await text(request, gate.settings)
+async def _text(request: Request, parts: PartsParam, _caller: CallerParam) -> bytes:
+    content = await text(request, parts.settings)
     require_few_values(content)
     return content
 

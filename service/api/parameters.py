@@ -1,4 +1,4 @@
-"""What routes ask for by type: the gate, the caller, digests, ids and pages."""
+"""What routes ask for by type: the parts of the service, the caller, digests, ids and pages."""
 
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ from starlette.requests import Request
 from service.api import examples
 from service.auth import Caller, authenticate
 from service.errors import Fault, InvalidRequest
-from service.gate import Gate
+from service.parts import Parts
 
 DIGEST = r"^sha256:[0-9a-f]{64}$"
 ID = r"^[0-9a-f]{32}$"
@@ -19,18 +19,18 @@ DEFAULT_LIMIT = 50
 _bearer = HTTPBearer(auto_error=False, description="The token that `serve` printed at its first start.")
 
 
-def _gate(request: Request) -> Gate:
-    gate: Gate = request.app.state.gate
-    return gate
+def _parts(request: Request) -> Parts:
+    parts: Parts = request.app.state.parts
+    return parts
 
 
-GateParam = Annotated[Gate, Depends(_gate)]
+PartsParam = Annotated[Parts, Depends(_parts)]
 
 
 def _caller(
-    gate: GateParam, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+    parts: PartsParam, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 ) -> Caller:
-    return authenticate(gate.database, credentials.credentials if credentials is not None else None)
+    return authenticate(parts.database, credentials.credentials if credentials is not None else None)
 
 
 CallerParam = Annotated[Caller, Depends(_caller)]
@@ -64,9 +64,9 @@ class Paging(BaseModel):
     limit: int = Field(DEFAULT_LIMIT, ge=1, description="Most items on this page.", examples=[2])
     cursor: str | None = Field(None, max_length=4_000, description="`next` of the page before.")
 
-    def within(self, gate: Gate) -> "Paging":
+    def within(self, parts: Parts) -> "Paging":
         """Itself. Raises: InvalidRequest when the page is larger than the settings allow."""
-        most = gate.settings.max_page
+        most = parts.settings.max_page
         if self.limit > most:
             fault = Fault("query", "limit", f"at most {most:,} items come on one page")
             raise InvalidRequest(f"{self.limit:,} items are too many for one page.", fault)

@@ -1,7 +1,7 @@
 """Refusals as problem documents (RFC 9457), and as what the OpenAPI document says of them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import structlog
@@ -14,7 +14,6 @@ from starlette.responses import Response
 
 from ninfer_core.errors import CannotWrite
 from ninfer_core.sources.json_text import json_path
-from service.dashboard.failures import failure
 from service.errors import (
     Fault,
     Internal,
@@ -125,8 +124,11 @@ def is_page(request: Request) -> bool:
     return "text/html" in wants and not request.url.path.startswith(("/v1", "/openapi.json"))
 
 
-def install(app: FastAPI) -> None:
-    """Every exception becomes a problem; those that are our fault are logged."""
+Page = Callable[[Request, int, str], Response]  # status and text, as a person's browser shows them
+
+
+def install(app: FastAPI, failure: Page) -> None:
+    """Every exception becomes a problem, or a page for a person; those that are our fault are logged."""
 
     async def handle(request: Request, error: Exception) -> Response:
         known = translated(error)

@@ -14,24 +14,24 @@ from starlette.requests import Request
 from service.api.digests import HEADERS, announced
 from service.contents import Stored, keep
 from service.errors import BodyTooLarge, Fault, MediaTypeUnsupported
-from service.gate import Gate
+from service.parts import Parts
 
 BATCH_BYTES: Final = 4 << 20
 
 Absorb = Callable[[memoryview], None]
 
 
-async def receive(request: Request, gate: Gate, project_id: str) -> Stored:
+async def receive(request: Request, parts: Parts, project_id: str) -> Stored:
     """The body, stored and this project's. Whatever goes wrong, nothing of it is kept.
 
     Raises: BodyTooLarge, MediaTypeUnsupported, DigestHeaderMalformed, DigestMismatch, CannotWrite, ClientDisconnect.
     """
-    limit = gate.settings.max_blob_bytes
+    limit = parts.settings.max_blob_bytes
     require_identity(request)
     require_length(request, limit)
     digests = announced({name: request.headers.getlist(name) for name in HEADERS})
-    async with gate.uploads:
-        writer = await run_in_threadpool(gate.blobs.writer)
+    async with parts.uploads:
+        writer = await run_in_threadpool(parts.blobs.writer)
         try:
 
             def absorb(content: memoryview) -> None:
@@ -40,7 +40,7 @@ async def receive(request: Request, gate: Gate, project_id: str) -> Stored:
 
             await _pump(request.stream(), absorb, limit)
             digests.check(writer.sha256)
-            return await run_in_threadpool(keep, gate, project_id, writer)
+            return await run_in_threadpool(keep, parts, project_id, writer)
         finally:
             await run_in_threadpool(writer.abort)
 

@@ -52,7 +52,7 @@ def _run() -> int:
     except Exception as error:
         if "--debug" in sys.argv:
             raise
-        from service.cli.text import clean
+        from service.text import clean
 
         what = clean(f"{type(error).__name__}: {error}")
         print(f"Error: {what}. Run with --debug for the traceback.", file=sys.stderr)

@@ -15,7 +15,7 @@ from service.cli.failures import DEBUG
 from service.cli.interrupts import given_back
 from service.cli.options import ArtifactPath, Inputs, Json, Threads
 from service.cli.output import DOCUMENT_BEGUN
-from service.cli.text import clean
+from service.text import clean
 
 app = typer.Typer(
     name="ninfer-gate",

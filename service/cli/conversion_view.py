@@ -9,7 +9,7 @@ from ninfer_core.recipes import Recipe
 from ninfer_core.recipes.plan import TensorPlan
 from service.cli.findings_view import count_line, show_findings
 from service.cli.screen import aligned, console, hanging, styled
-from service.cli.text import digest, number, plural, seconds, size
+from service.text import digest, number, plural, seconds, size
 
 _UNUSED = 8
 

@@ -13,7 +13,7 @@ from service.cli.interrupts import Interrupted, ignore, signal_number
 from service.cli.output import new_file, not_empty
 from service.cli.progress import watching
 from service.cli.screen import console, error_console, styled
-from service.cli.text import seconds, shape, size
+from service.text import seconds, shape, size
 
 if TYPE_CHECKING:
     from ninfer_core.decode import Decoded

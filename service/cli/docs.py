@@ -5,8 +5,8 @@ from pathlib import Path
 
 from ninfer_core.findings import FINDINGS
 from ninfer_core.verify.checks import MEANINGS
-from service.cli.explain import facts
 from service.settings import Settings
+from service.wording import facts
 
 PAGE = "findings.md"
 SETTINGS_PAGE = "settings.md"

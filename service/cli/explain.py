@@ -1,23 +1,19 @@
 """`ninfer-gate explain`: what a finding means; what a name stands for, or why it is not registered."""
 
-import difflib
 import textwrap
 from collections.abc import Iterator, Sequence
 
 from ninfer_core.encoders import PROFILES, EncoderProfile
 from ninfer_core.errors import UnknownName
-from ninfer_core.findings import FINDINGS, Definition
+from ninfer_core.findings import FINDINGS
 from ninfer_core.format_facts import category, legal_shapes, words
 from ninfer_core.formats import FORMATS, DirectFormat, NumericFormat
 from ninfer_core.layouts import LAYOUTS, Layout, canonical_layout
 from ninfer_core.rejected_names import why_not
-from ninfer_core.verify.checks import CHECKS, MEANINGS
+from ninfer_core.verify.checks import MEANINGS
 from service.cli import EXIT_ERROR
+from service.wording import facts, near_names
 
-COMMON_PLACES = (
-    "row, group, lane, column: logical coordinates. byte: inside the object. offset: in the logical file. "
-    "member, path, index, file, tensor, role, rule: where their names say."
-)
 _WIDEST = 100
 _SUBJECTS = {
     "recipe": "what is wrong with a recipe",
@@ -29,7 +25,7 @@ _SUBJECTS = {
 def explain(name: str) -> int:
     """Print what `name` is; 0, or 2 with near matches when nothing is known about it."""
     from service.cli.screen import console, error_console
-    from service.cli.text import clean
+    from service.text import clean
 
     screen = console()
     described = describe(name, min(screen.width, _WIDEST) - 2)
@@ -60,30 +56,6 @@ def describe(name: str, width: int) -> list[str] | None:
         return _check(name, meanings[name], width)
     family = _family(name)
     return None if family is None else [name, "", *_labelled(family, width)]
-
-
-def near_names(name: str) -> list[str]:
-    """At most three known names that look like `name`."""
-    known = (*FINDINGS.names, *FORMATS.names, *LAYOUTS.names, *PROFILES.names, *CHECKS)
-    slugs = {code.partition(".")[2]: code for code in FINDINGS.names}
-    exact = [slugs[name]] if name in slugs else []
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    close += [slugs[slug] for slug in difflib.get_close_matches(name, slugs, n=2, cutoff=0.7)]
-    return list(dict.fromkeys((*exact, *close)))[:3]
-
-
-def facts(definition: Definition) -> list[tuple[str, str]]:
-    """What a finding's page and `explain` both say, as (label, text)."""
-    lines = [
-        ("Severity", definition.severity),
-        ("Check", definition.check + (f", rule {definition.rule}" if definition.rule else "")),
-        ("Meaning", definition.meaning),
-        ("Usual causes", definition.causes),
-        ("What to do", definition.remedy),
-    ]
-    if definition.where:
-        lines.append(("Where", definition.where))
-    return lines
 
 
 def _check(name: str, meaning: str, width: int) -> list[str]:

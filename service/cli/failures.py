@@ -11,7 +11,7 @@ from typing import Any
 from ninfer_core.errors import NinferError
 from service.cli import EXIT_ERROR, interrupts
 from service.cli.output import JsonTarget
-from service.cli.text import clean
+from service.text import clean
 
 DEBUG: ContextVar[bool] = ContextVar("debug", default=False)  # whether tracebacks are shown
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ninfer_core.findings import FINDINGS, Finding
 from service.cli.screen import hanging, styled
-from service.cli.text import clean, number, plural
+from service.text import clean, number, plural
 
 SHOWN = 20
 _STYLES = {"error": "bold red", "advisory": "yellow"}

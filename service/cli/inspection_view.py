@@ -8,7 +8,7 @@ from rich.text import Text
 from service.cli.findings_view import count_line, show_findings
 from service.cli.inspect import Inspection, Listed, totals
 from service.cli.screen import aligned, console, hanging, narrowed, styled
-from service.cli.text import UNKNOWN, clean, number, plural, shape, shorten, size
+from service.text import UNKNOWN, clean, number, plural, shape, shorten, size
 
 _TITLES: tuple[str, ...] = (
     "#",

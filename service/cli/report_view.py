@@ -11,7 +11,7 @@ from ninfer_core.verify.checks import Outcome, Verdict
 from ninfer_core.verify.report import CheckResult, ObjectResult, Report
 from service.cli.findings_view import count_line, show_findings
 from service.cli.screen import aligned, console, hanging, styled
-from service.cli.text import UNKNOWN, clean, digest, number, plural, seconds, shape, shorten, size
+from service.text import UNKNOWN, clean, digest, number, plural, seconds, shape, shorten, size
 
 WORST = 10
 _WIDE = 120  # columns from which names keep enough room beside four figures

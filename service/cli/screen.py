@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from service.cli.text import clean
+from service.text import clean
 
 _NARROWEST = 20
 PIPED_WIDTH = 100_000  # nothing wraps or is shortened where a program reads

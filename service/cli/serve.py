@@ -69,7 +69,7 @@ def _serve(settings: Settings, with_worker: bool) -> int:
                     server_header=False,
                 ),
                 started=lambda: _announce(listener, settings, first_token(database)),
-                stopping=app.state.gate.closing.set,
+                stopping=app.state.parts.closing.set,
             )
             if supervisor is not None:
                 supervisor.start()

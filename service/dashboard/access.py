@@ -14,7 +14,7 @@ from service.dashboard.address import local
 from service.dashboard.failures import LoginNeeded, PageRoute, Problem
 from service.dashboard.render import HEADERS, page
 from service.errors import Unauthorized
-from service.gate import Gate
+from service.parts import Parts
 
 router = APIRouter(route_class=PageRoute)
 _LONGEST_TOKEN = 1_000
@@ -24,24 +24,24 @@ _LONGEST_TOKEN = 1_000
 class Visitor:
     """Somebody with a session: the project whose things they may see, and what the service is made of."""
 
-    gate: Gate
+    parts: Parts
     project_id: str
 
 
-def gate_of(request: Request) -> Gate:
+def gate_of(request: Request) -> Parts:
     """What the service is made of."""
-    gate: Gate = request.app.state.gate
-    return gate
+    parts: Parts = request.app.state.parts
+    return parts
 
 
 def visitor(request: Request) -> Visitor:
     """The session's owner. Raises: LoginNeeded."""
-    gate = gate_of(request)
+    parts = gate_of(request)
     try:
-        caller = auth.session_caller(gate.database, request.cookies.get(auth.COOKIE))
+        caller = auth.session_caller(parts.database, request.cookies.get(auth.COOKIE))
     except Unauthorized:
         raise LoginNeeded from None
-    return Visitor(gate, caller.project_id)
+    return Visitor(parts, caller.project_id)
 
 
 def same_origin(request: Request) -> None:

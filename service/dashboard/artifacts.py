@@ -11,13 +11,12 @@ from starlette.responses import Response
 from ninfer_core.formats import FORMATS
 from ninfer_core.layouts import LAYOUTS
 from ninfer_core.sources.dtypes import DTYPES
-from service import contents
-from service.api import conditional
-from service.api.download import content_file
+from service import conditional, contents
 from service.dashboard.access import Visiting
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.render import HEADERS, page
 from service.dashboard.verdicts import Seen
+from service.download import content_file
 from service.records import content, conversions, runs, views
 from service.records.models import Artifact, Conversion
 
@@ -37,7 +36,7 @@ def artifacts(
     visiting: Visiting, request: Request, q: Text = None, kind: Kind | None = None, cursor: Text = None
 ) -> Response:
     """The artifacts, newest first."""
-    with visiting.gate.database.read() as session:
+    with visiting.parts.database.read() as session:
         listed = content.artifacts(
             session,
             visiting.project_id,
@@ -70,7 +69,7 @@ def artifact(
     cursor: Text = None,
 ) -> Response:
     """One artifact; `name` finds the objects whose names begin with it."""
-    with visiting.gate.database.read() as session:
+    with visiting.parts.database.read() as session:
         found = content.find_artifact(session, visiting.project_id, digest)
         if found is None:
             raise missing("artifact")
@@ -105,15 +104,15 @@ def artifact(
 @router.get("/artifacts/{digest}/files/{ordinal}")
 def file(visiting: Visiting, request: Request, digest: Digest, ordinal: int) -> Response:
     """One file of an artifact, to keep."""
-    with visiting.gate.database.read() as session:
+    with visiting.parts.database.read() as session:
         found = content.find_artifact(session, visiting.project_id, digest)
         files = content.files(session, found.id) if found is not None else []
     wanted = next((row for row in files if row.ordinal == ordinal), None)
     if wanted is None:
         raise missing("file")
-    contents.find_blob(visiting.gate, visiting.project_id, f"{contents.PREFIX}{wanted.sha256}")
+    contents.find_blob(visiting.parts, visiting.project_id, f"{contents.PREFIX}{wanted.sha256}")
     headers = {**HEADERS, **conditional.headers(wanted.sha256)}
-    return content_file(request, visiting.gate.blobs.path(wanted.sha256), wanted.bytes, headers, wanted.name)
+    return content_file(request, visiting.parts.blobs.path(wanted.sha256), wanted.bytes, headers, wanted.name)
 
 
 def formats_of(kind: str, chosen: str | None) -> list[str]:

@@ -18,7 +18,7 @@ from service.dashboard.access import Visiting
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.render import HEADERS
 from service.dashboard.runs import Filters, RunId, find
-from service.gate import Gate
+from service.parts import Parts
 from service.records import conversions, runs
 from service.records.models import Finding, Object, Result
 from service.records.pages import Page
@@ -39,25 +39,25 @@ T = TypeVar("T")
 @router.get("/runs/{run_id}/report.json")
 def report(visiting: Visiting, run_id: RunId) -> Response:
     """The report, as the command line writes it."""
-    pieces = reports.run_report(visiting.gate, visiting.project_id, run_id)
+    pieces = reports.run_report(visiting.parts, visiting.project_id, run_id)
     return _attachment(f"report-{run_id}.json", "application/json", pieces)
 
 
 @router.get("/jobs/{job_id}/report.json")
 def conversion_report(visiting: Visiting, job_id: RunId) -> Response:
     """The report of a conversion, as the command line writes it."""
-    with visiting.gate.database.read() as session:
+    with visiting.parts.database.read() as session:
         conversion = conversions.by_job(session, job_id)
     if conversion is None:
         raise missing("conversion")
-    pieces = reports.conversion_report(visiting.gate, visiting.project_id, conversion.id)
+    pieces = reports.conversion_report(visiting.parts, visiting.project_id, conversion.id)
     return _attachment(f"conversion-{job_id}.json", "application/json", pieces)
 
 
 @router.get("/runs/{run_id}/objects.csv")
 def objects(visiting: Visiting, run_id: RunId, asked: Annotated[Filters, Depends()]) -> Response:
     """The objects that the address asks for, with their metrics."""
-    with visiting.gate.database.read() as session:
+    with visiting.parts.database.read() as session:
         find(session, visiting, run_id)
 
     def rows(session: Session, cursor: str | None) -> Page[tuple[Object, Result]]:
@@ -86,14 +86,14 @@ def objects(visiting: Visiting, run_id: RunId, asked: Annotated[Filters, Depends
         "identity",
         "nmse",
     )
-    lines = (_object_line(item, result) for item, result in _all(visiting.gate, rows))
+    lines = (_object_line(item, result) for item, result in _all(visiting.parts, rows))
     return _csv(f"objects-{run_id}.csv", (*heads, *_ERROR, *_METRICS), lines)
 
 
 @router.get("/runs/{run_id}/findings.csv")
 def findings(visiting: Visiting, run_id: RunId, asked: Annotated[Filters, Depends()]) -> Response:
     """The findings that the address asks for."""
-    with visiting.gate.database.read() as session:
+    with visiting.parts.database.read() as session:
         find(session, visiting, run_id)
 
     def rows(session: Session, cursor: str | None) -> Page[Finding]:
@@ -108,14 +108,14 @@ def findings(visiting: Visiting, run_id: RunId, asked: Annotated[Filters, Depend
             object=asked.object,
         )
 
-    lines = ([row.document.get(key) for key in _FINDING] for row in _all(visiting.gate, rows))
+    lines = ([row.document.get(key) for key in _FINDING] for row in _all(visiting.parts, rows))
     return _csv(f"findings-{run_id}.csv", _FINDING, lines)
 
 
-def _all(gate: Gate, rows: Callable[[Session, str | None], Page[T]]) -> Iterator[T]:
+def _all(parts: Parts, rows: Callable[[Session, str | None], Page[T]]) -> Iterator[T]:
     cursor: str | None = None
     while True:
-        with gate.database.read() as session:
+        with parts.database.read() as session:
             listed = rows(session, cursor)
         yield from listed.items
         cursor = listed.next

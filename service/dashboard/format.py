@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
-from service.cli.text import UNKNOWN, clean, number, plural, seconds, shape, shorten, size
+from service.text import UNKNOWN, clean, number, plural, seconds, shape, shorten, size
 
 NAME_WIDTH = 120
 TEXT_WIDTH = 600

@@ -52,7 +52,7 @@ def listing(
 ) -> Response:
     """The jobs, newest first."""
     project = visiting.project_id
-    with visiting.gate.database.read() as session:
+    with visiting.parts.database.read() as session:
         listed = jobs.jobs(session, project, limit=JOBS, cursor=cursor, state=state, type=type)
         ids = [job.id for job in listed.items]
         held = views.artifacts(session, project, {job.artifact_id for job in listed.items if job.artifact_id})
@@ -61,7 +61,7 @@ def listing(
         names = views.recipe_ids(session, project, {row.recipe_digest for row in made.values()})
         open_jobs = [job for job in listed.items if job.state not in jobs.FINAL]
         progress = jobs.progress_of(session, [job.id for job in open_jobs])
-        alive = alive_workers(session, visiting.gate) if open_jobs else 1
+        alive = alive_workers(session, visiting.parts) if open_jobs else 1
     lines = {job.id: progress_line(job, progress[job.id]) for job in open_jobs}
     rows = [
         JobRow(
@@ -93,7 +93,7 @@ def one(
 ) -> Response:
     """A conversion; a verification has its page among the runs."""
     project = visiting.project_id
-    with visiting.gate.database.read() as session:
+    with visiting.parts.database.read() as session:
         job = jobs.job(session, project, job_id)
         if job is None:
             raise missing("job")
@@ -112,7 +112,7 @@ def one(
             "objects": conversions.objects(session, conversion.id, limit=OBJECTS, cursor=objects),
             "findings": conversions.findings(session, conversion.id, limit=FINDINGS, cursor=findings),
         }
-        alive = alive_workers(session, visiting.gate) if job.state == "queued" else 0
+        alive = alive_workers(session, visiting.parts) if job.state == "queued" else 0
     return page(
         request,
         "conversion.html",
@@ -131,7 +131,7 @@ def one(
 @router.post("/jobs/{job_id}/cancel", dependencies=[SameOrigin])
 def cancel(visiting: Visiting, job_id: JobId) -> Response:
     """Ask for a job to stop; what is final stays as it is."""
-    with visiting.gate.database.write() as session:
+    with visiting.parts.database.write() as session:
         if jobs.request_cancel(session, visiting.project_id, job_id) is None:
             raise missing("job")
     return RedirectResponse(f"/jobs/{job_id}", 303, HEADERS)

@@ -19,7 +19,7 @@ from service.dashboard.access import Visiting
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.progress import progress_line
 from service.dashboard.render import HEADERS, fragment
-from service.gate import Gate
+from service.parts import Parts
 from service.records import jobs, runs, views
 
 router = APIRouter(route_class=PageRoute)
@@ -33,33 +33,33 @@ _STREAM_HEADERS: Final = dict(HEADERS) | {"Cache-Control": "no-store", "X-Accel-
 @router.get("/runs/{run_id}/events")
 def of_run(visiting: Visiting, run_id: str) -> Response:
     """The job of one run."""
-    with visiting.gate.database.read() as session:
+    with visiting.parts.database.read() as session:
         run = runs.run(session, visiting.project_id, run_id)
     if run is None:
         raise missing("run")
-    return _stream(visiting.gate, visiting.project_id, [run.job_id])
+    return _stream(visiting.parts, visiting.project_id, [run.job_id])
 
 
 @router.get("/jobs/events")
 def of_jobs(visiting: Visiting, job: Annotated[list[str], Query(max_length=MOST_JOBS)]) -> Response:
     """Several jobs of a list; those that are not there are left out."""
-    return _stream(visiting.gate, visiting.project_id, job)
+    return _stream(visiting.parts, visiting.project_id, job)
 
 
-def _stream(gate: Gate, project_id: str, job_ids: Sequence[str]) -> Response:
+def _stream(parts: Parts, project_id: str, job_ids: Sequence[str]) -> Response:
     return StreamingResponse(
-        events(gate, project_id, job_ids), media_type="text/event-stream", headers=_STREAM_HEADERS
+        events(parts, project_id, job_ids), media_type="text/event-stream", headers=_STREAM_HEADERS
     )
 
 
-async def events(gate: Gate, project_id: str, job_ids: Sequence[str]) -> AsyncIterator[str]:
+async def events(parts: Parts, project_id: str, job_ids: Sequence[str]) -> AsyncIterator[str]:
     """What changes, until every job is final or the service closes; then `end`, or nothing more."""
     yield f"retry: {RETRY_MILLISECONDS}\n\n"
     said: dict[str, str] = {}
     waiting = list(dict.fromkeys(job_ids))
     quiet_since = time.monotonic()
-    while waiting and not gate.closing.is_set():
-        seen = await run_in_threadpool(_look, gate, project_id, waiting)
+    while waiting and not parts.closing.is_set():
+        seen = await run_in_threadpool(_look, parts, project_id, waiting)
         waiting = [id_ for id_ in waiting if id_ in seen and not seen[id_][0]]
         for id_, (_, data) in seen.items():
             if said.get(id_) != data:
@@ -75,9 +75,9 @@ async def events(gate: Gate, project_id: str, job_ids: Sequence[str]) -> AsyncIt
         yield "event: end\ndata:\n\n"
 
 
-def _look(gate: Gate, project_id: str, job_ids: Sequence[str]) -> dict[str, tuple[bool, str]]:
+def _look(parts: Parts, project_id: str, job_ids: Sequence[str]) -> dict[str, tuple[bool, str]]:
     """By job: whether it is final, and what its row should look like."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         found = views.jobs(session, project_id, job_ids)
         progress = jobs.progress_of(session, list(found))
     seen = {}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from service.dashboard.format import left, number, share, size
-from service.gate import Gate
+from service.parts import Parts
 from service.records import workers
 from service.records.jobs import Progress
 from service.records.models import Job
@@ -42,7 +42,7 @@ def progress_line(job: Job, progress: Progress) -> Line:
     return Line(progress.bytes_done, progress.bytes, " · ".join(parts))
 
 
-def alive_workers(session: Session, gate: Gate) -> int:
+def alive_workers(session: Session, parts: Parts) -> int:
     """How many workers said lately that they live."""
-    silent = workers.stale(session, gate.settings.dead_after_seconds)
+    silent = workers.stale(session, parts.settings.dead_after_seconds)
     return len(workers.all(session)) - len(silent)

@@ -10,11 +10,11 @@ from ninfer_core.format_facts import format_json, legal_shapes
 from ninfer_core.formats import FORMATS
 from ninfer_core.layouts import LAYOUTS
 from ninfer_core.verify.checks import MEANINGS
-from service.cli.explain import COMMON_PLACES, facts, near_names
 from service.dashboard.access import Visiting
 from service.dashboard.failures import PageRoute, Problem
 from service.dashboard.format import clipped
 from service.dashboard.render import page
+from service.wording import COMMON_PLACES, facts, near_names
 
 router = APIRouter(route_class=PageRoute)
 

@@ -1,4 +1,4 @@
-"""Everything a browser may ask for, as one router; it needs `app.state.gate` and nothing else of the application."""
+"""Everything a browser may ask for, as one router; it needs `app.state.parts` and nothing else of the application."""
 
 from fastapi import APIRouter
 from starlette.responses import Response

@@ -33,7 +33,7 @@ def listing(
     visiting: Visiting, request: Request, state: JobState | None = None, cursor: Text = None
 ) -> Response:
     """The runs, newest first. A verify job's state is its run's verdict once there is one, so jobs are what is listed."""
-    with visiting.gate.database.read() as session:
+    with visiting.parts.database.read() as session:
         listed = jobs.jobs(
             session, visiting.project_id, limit=RUNS, cursor=cursor, state=state, type="verify"
         )
@@ -90,10 +90,10 @@ def run(
     visiting: Visiting, request: Request, run_id: RunId, asked: Annotated[Filters, Depends()]
 ) -> Response:
     """One run."""
-    with visiting.gate.database.read() as session:
+    with visiting.parts.database.read() as session:
         seen = find(session, visiting, run_id)
         progress = jobs.progress(session, seen.job.id)
-        alive = alive_workers(session, visiting.gate) if seen.state == "queued" else 0
+        alive = alive_workers(session, visiting.parts) if seen.state == "queued" else 0
         counts = runs.counts(session, seen.run.id) if seen.coverage is not None else {}
         first = runs.findings(session, run_id, limit=1, cursor=None, severity="error").items
         context: dict[str, Any] = {

@@ -11,8 +11,8 @@ from ninfer_core.findings import FINDINGS
 from ninfer_core.formats import FORMATS
 from ninfer_core.layouts import LAYOUTS
 from service.cli import app
-from service.cli.explain import facts, near_names
-from service.cli.text import clean, shorten, size
+from service.text import clean, shorten, size
+from service.wording import facts, near_names
 from tests.cli import build
 from tests.cli.test_verify import strict
 

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field, TypeAdapter
 from starlette.concurrency import run_in_threadpool
 
-from service import artifacts, reports
-from service.api import body, conditional, examples, upload
-from service.api.parameters import ArtifactDigest, CallerParam, GateParam, Paging
+from service import artifacts, conditional, reports
+from service.api import body, examples, upload
+from service.api.parameters import ArtifactDigest, CallerParam, Paging, PartsParam
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
 from service.api.schemas.content import (
@@ -35,7 +35,7 @@ from service.errors import (
     StorageFailed,
     TooManyFiles,
 )
-from service.gate import Gate
+from service.parts import Parts
 from service.records.models import Artifact
 
 router = APIRouter(prefix="/v1/artifacts", tags=["artifacts"])
@@ -90,7 +90,7 @@ class RunPaging(Paging):
 async def push(
     request: Request,
     response: Response,
-    gate: GateParam,
+    parts: PartsParam,
     caller: CallerParam,
     kind: Annotated[Kind | None, Query(description="With `name`: the body is the one file itself.")] = None,
     name: Annotated[str | None, Query(description="With `kind`: the name of the file in the body.")] = None,
@@ -100,19 +100,19 @@ async def push(
     For the latter give `kind` and `name` in the query and send the bytes as anything but JSON.
     """
     if kind is None and name is None:
-        sent = (await body.read(request, gate.settings, ARTIFACT)).value
+        sent = (await body.read(request, parts.settings, ARTIFACT)).value
         artifact, new = await run_in_threadpool(
-            artifacts.push, gate, caller.project_id, sent.kind, named(sent.files)
+            artifacts.push, parts, caller.project_id, sent.kind, named(sent.files)
         )
     else:
-        artifact, new = await _push_one(request, gate, caller.project_id, kind, name)
+        artifact, new = await _push_one(request, parts, caller.project_id, kind, name)
     response.headers["Location"] = f"/v1/artifacts/{artifact.digest}"
     response.status_code = 201 if new else 200
-    return await run_in_threadpool(_with_files, gate, artifact)
+    return await run_in_threadpool(_with_files, parts, artifact)
 
 
 async def _push_one(
-    request: Request, gate: Gate, project_id: str, kind: Kind | None, name: str | None
+    request: Request, parts: Parts, project_id: str, kind: Kind | None, name: str | None
 ) -> tuple[Artifact, bool]:
     if kind is None or name is None:
         missing = "kind" if kind is None else "name"
@@ -122,19 +122,19 @@ async def _push_one(
             "With `kind` and `name` the body is the file, as application/octet-stream."
         )
     require_names([name])
-    artifacts.entry_of(gate, kind, {name: ""})  # before the bytes come: a name that cannot be right
-    stored = await upload.receive(request, gate, project_id)
-    return await run_in_threadpool(artifacts.push_one, gate, project_id, kind, name, stored)
+    artifacts.entry_of(parts, kind, {name: ""})  # before the bytes come: a name that cannot be right
+    stored = await upload.receive(request, parts, project_id)
+    return await run_in_threadpool(artifacts.push_one, parts, project_id, kind, name, stored)
 
 
 @router.get("", summary="Artifacts, newest first", responses=describe(InvalidRequest))
 def page(
-    gate: GateParam, caller: CallerParam, query: Annotated[ArtifactPaging, Query()]
+    parts: PartsParam, caller: CallerParam, query: Annotated[ArtifactPaging, Query()]
 ) -> PageOf[ArtifactRead]:
     """What the project holds."""
-    query.within(gate)
+    query.within(parts)
     found = artifacts.page(
-        gate, caller.project_id, limit=query.limit, cursor=query.cursor, kind=query.kind, q=query.q
+        parts, caller.project_id, limit=query.limit, cursor=query.cursor, kind=query.kind, q=query.q
     )
     return PageOf(items=[ArtifactRead.of(row) for row in found.items], next=found.next)
 
@@ -146,15 +146,15 @@ def page(
     responses={**conditional.DESCRIBED, **describe(ArtifactNotFound, InvalidRequest)},
 )
 def one(
-    request: Request, response: Response, digest: ArtifactDigest, gate: GateParam, caller: CallerParam
+    request: Request, response: Response, digest: ArtifactDigest, parts: PartsParam, caller: CallerParam
 ) -> ArtifactWithFiles | Response:
     """With its files. It never changes once its objects are listed, and then has an entity tag."""
-    artifact = artifacts.find(gate, caller.project_id, digest)
+    artifact = artifacts.find(parts, caller.project_id, digest)
     if artifact.listing != "pending":
         if same := conditional.unchanged(request, digest):
             return same
         response.headers.update(conditional.headers(digest))
-    return _with_files(gate, artifact)
+    return _with_files(parts, artifact)
 
 
 @router.get(
@@ -163,13 +163,13 @@ def one(
     responses=describe(ArtifactNotFound, InvalidRequest),
 )
 def objects(
-    digest: ArtifactDigest, gate: GateParam, caller: CallerParam, query: Annotated[ObjectPaging, Query()]
+    digest: ArtifactDigest, parts: PartsParam, caller: CallerParam, query: Annotated[ObjectPaging, Query()]
 ) -> PageOf[ObjectRead]:
     """In the order of the directory; none while `listing` is `pending`."""
-    query.within(gate)
+    query.within(parts)
     filters = query.model_dump(include={"kind", "format", "layout", "name", "prefix"})
     found = artifacts.objects(
-        gate, caller.project_id, digest, limit=query.limit, cursor=query.cursor, **filters
+        parts, caller.project_id, digest, limit=query.limit, cursor=query.cursor, **filters
     )
     items = [ObjectRead.model_validate(reports.object_json(row)) for row in found.items]
     return PageOf(items=items, next=found.next)
@@ -179,13 +179,13 @@ def objects(
     "/{digest}/runs", summary="Runs of an artifact", responses=describe(ArtifactNotFound, InvalidRequest)
 )
 def runs(
-    digest: ArtifactDigest, gate: GateParam, caller: CallerParam, query: Annotated[RunPaging, Query()]
+    digest: ArtifactDigest, parts: PartsParam, caller: CallerParam, query: Annotated[RunPaging, Query()]
 ) -> PageOf[RunRead]:
     """Newest first."""
-    query.within(gate)
-    artifact = artifacts.find(gate, caller.project_id, digest)
+    query.within(parts)
+    artifact = artifacts.find(parts, caller.project_id, digest)
     found = reports.runs_page(
-        gate,
+        parts,
         caller.project_id,
         limit=query.limit,
         cursor=query.cursor,
@@ -195,6 +195,6 @@ def runs(
     return PageOf(items=[RunRead.of(view) for view in found.items], next=found.next)
 
 
-def _with_files(gate: Gate, artifact: Artifact) -> ArtifactWithFiles:
-    files = [FileRead.of(row) for row in artifacts.files_of(gate, artifact)]
+def _with_files(parts: Parts, artifact: Artifact) -> ArtifactWithFiles:
+    files = [FileRead.of(row) for row in artifacts.files_of(parts, artifact)]
     return ArtifactWithFiles.of(artifact, files=files)

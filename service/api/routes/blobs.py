@@ -3,13 +3,13 @@
 from fastapi import APIRouter, Request, Response
 from starlette.responses import FileResponse
 
-from service import contents
-from service.api import conditional, examples
-from service.api.download import content_file
-from service.api.parameters import BlobDigest, CallerParam, GateParam
+from service import conditional, contents
+from service.api import examples
+from service.api.parameters import BlobDigest, CallerParam, PartsParam
 from service.api.problems import describe
 from service.api.schemas.content import BlobRead
 from service.api.upload import receive
+from service.download import content_file
 from service.errors import (
     BlobNotFound,
     BodyTooLarge,
@@ -59,13 +59,13 @@ _UPLOAD = {
         **describe(DigestHeaderMalformed, BodyTooLarge, MediaTypeUnsupported, DigestMismatch, StorageFailed),
     },
 )
-async def push(request: Request, response: Response, gate: GateParam, caller: CallerParam) -> BlobRead:
+async def push(request: Request, response: Response, parts: PartsParam, caller: CallerParam) -> BlobRead:
     """Send the bytes of a file as the body, of any length up to the service's limit.
 
     They are hashed while they arrive and kept under their digest. When the connection breaks off, or the digest header
     names another digest, nothing is kept.
     """
-    stored = await receive(request, gate, caller.project_id)
+    stored = await receive(request, parts, caller.project_id)
     response.headers["Location"] = f"/v1/blobs/{stored.digest}"
     response.status_code = 201 if stored.new else 200
     return BlobRead.of(stored)
@@ -82,15 +82,15 @@ async def push(request: Request, response: Response, gate: GateParam, caller: Ca
         **describe(BlobNotFound, InvalidRequest, RangeNotSatisfiable, ContentLost),
     },
 )
-def fetch(digest: BlobDigest, request: Request, gate: GateParam, caller: CallerParam) -> Response:
+def fetch(digest: BlobDigest, request: Request, parts: PartsParam, caller: CallerParam) -> Response:
     """The bytes that the project holds under this digest, or one range of them (`Range: bytes=...`).
 
     Bytes are not hashed again on their way out: who fetches compares them with the digest.
     """
-    blob = contents.find_blob(gate, caller.project_id, digest)
+    blob = contents.find_blob(parts, caller.project_id, digest)
     if same := conditional.unchanged(request, blob.sha256):
         return same
-    return content_file(request, gate.blobs.path(blob.sha256), blob.bytes, conditional.headers(blob.sha256))
+    return content_file(request, parts.blobs.path(blob.sha256), blob.bytes, conditional.headers(blob.sha256))
 
 
 @router.head(
@@ -102,7 +102,7 @@ def fetch(digest: BlobDigest, request: Request, gate: GateParam, caller: CallerP
         **describe(BlobNotFound, InvalidRequest, ContentLost),
     },
 )
-def look(digest: BlobDigest, gate: GateParam, caller: CallerParam) -> Response:
+def look(digest: BlobDigest, parts: PartsParam, caller: CallerParam) -> Response:
     """200 when the project holds it, with `Content-Length`; 404 when it does not. Neither has a body."""
-    blob = contents.find_blob(gate, caller.project_id, digest)
+    blob = contents.find_blob(parts, caller.project_id, digest)
     return Response(headers={"Content-Length": str(blob.bytes)}, media_type="application/octet-stream")

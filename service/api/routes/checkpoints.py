@@ -7,12 +7,12 @@ from pydantic import TypeAdapter
 
 from service import checkpoints
 from service.api import body, examples
-from service.api.parameters import CallerParam, CheckpointId, GateParam, Paging
+from service.api.parameters import CallerParam, CheckpointId, Paging, PartsParam
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
 from service.api.schemas.content import CheckpointRead, CheckpointSent, CheckpointWithFiles, FileRead, named
 from service.errors import BlobsMissing, CheckpointNotFound, InvalidRequest, TooManyFiles
-from service.gate import Gate
+from service.parts import Parts
 
 router = APIRouter(prefix="/v1/checkpoints", tags=["sources"])
 CHECKPOINT = TypeAdapter(CheckpointSent)
@@ -33,14 +33,14 @@ CHECKPOINT = TypeAdapter(CheckpointSent)
 )
 def push(
     response: Response,
-    gate: GateParam,
+    parts: PartsParam,
     caller: CallerParam,
     sent: Annotated[body.Body[CheckpointSent], Depends(body.strict(CHECKPOINT))],
 ) -> CheckpointWithFiles:
     """Out of files whose content was pushed before: weights, and whatever else a recipe copies."""
     value = sent.value
     checkpoint, new = checkpoints.push(
-        gate,
+        parts,
         caller.project_id,
         named(value.files),
         repository=value.repository,
@@ -48,23 +48,23 @@ def push(
     )
     response.headers["Location"] = f"/v1/checkpoints/{checkpoint.id}"
     response.status_code = 201 if new else 200
-    return _whole(gate, caller.project_id, checkpoint.id)
+    return _whole(parts, caller.project_id, checkpoint.id)
 
 
 @router.get("", summary="Checkpoints, newest first", responses=describe(InvalidRequest))
-def page(gate: GateParam, caller: CallerParam, query: Annotated[Paging, Query()]) -> PageOf[CheckpointRead]:
+def page(parts: PartsParam, caller: CallerParam, query: Annotated[Paging, Query()]) -> PageOf[CheckpointRead]:
     """What the project holds."""
-    query.within(gate)
-    found = checkpoints.page(gate, caller.project_id, limit=query.limit, cursor=query.cursor)
+    query.within(parts)
+    found = checkpoints.page(parts, caller.project_id, limit=query.limit, cursor=query.cursor)
     return PageOf(items=[CheckpointRead.of(row) for row in found.items], next=found.next)
 
 
 @router.get("/{checkpoint}", summary="A checkpoint", responses=describe(CheckpointNotFound, InvalidRequest))
-def one(checkpoint: CheckpointId, gate: GateParam, caller: CallerParam) -> CheckpointWithFiles:
+def one(checkpoint: CheckpointId, parts: PartsParam, caller: CallerParam) -> CheckpointWithFiles:
     """With its files."""
-    return _whole(gate, caller.project_id, checkpoint)
+    return _whole(parts, caller.project_id, checkpoint)
 
 
-def _whole(gate: Gate, project_id: str, checkpoint_id: str) -> CheckpointWithFiles:
-    row, files = checkpoints.find(gate, project_id, checkpoint_id)
+def _whole(parts: Parts, project_id: str, checkpoint_id: str) -> CheckpointWithFiles:
+    row, files = checkpoints.find(parts, project_id, checkpoint_id)
     return CheckpointWithFiles.of(row, files=[FileRead.of(file) for file in files])

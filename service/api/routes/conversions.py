@@ -5,9 +5,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import StreamingResponse
 
-from service import reports
-from service.api import conditional
-from service.api.parameters import CallerParam, ConversionId, GateParam, Paging
+from service import conditional, reports
+from service.api.parameters import CallerParam, ConversionId, Paging, PartsParam
 from service.api.problems import describe
 from service.api.routes.runs import FindingPaging
 from service.api.schemas.base import PageOf
@@ -18,9 +17,9 @@ router = APIRouter(prefix="/v1/conversions", tags=["conversions"])
 
 
 @router.get("/{conversion}", summary="A conversion", responses=describe(ConversionNotFound, InvalidRequest))
-def one(conversion: ConversionId, gate: GateParam, caller: CallerParam) -> ConversionRead:
+def one(conversion: ConversionId, parts: PartsParam, caller: CallerParam) -> ConversionRead:
     """With the heading of its report."""
-    return ConversionRead.of(reports.conversion(gate, caller.project_id, conversion))
+    return ConversionRead.of(reports.conversion(parts, caller.project_id, conversion))
 
 
 @router.get(
@@ -29,12 +28,12 @@ def one(conversion: ConversionId, gate: GateParam, caller: CallerParam) -> Conve
     responses=describe(ConversionNotFound, InvalidRequest),
 )
 def objects(
-    conversion: ConversionId, gate: GateParam, caller: CallerParam, query: Annotated[Paging, Query()]
+    conversion: ConversionId, parts: PartsParam, caller: CallerParam, query: Annotated[Paging, Query()]
 ) -> PageOf[dict[str, Any]]:
     """How each object was made: its sources, its encoder, and what that had to bend."""
-    query.within(gate)
+    query.within(parts)
     found = reports.conversion_objects(
-        gate, caller.project_id, conversion, limit=query.limit, cursor=query.cursor
+        parts, caller.project_id, conversion, limit=query.limit, cursor=query.cursor
     )
     return PageOf(items=[row.document for row in found.items], next=found.next)
 
@@ -45,13 +44,13 @@ def objects(
     responses=describe(ConversionNotFound, InvalidRequest),
 )
 def findings(
-    conversion: ConversionId, gate: GateParam, caller: CallerParam, query: Annotated[FindingPaging, Query()]
+    conversion: ConversionId, parts: PartsParam, caller: CallerParam, query: Annotated[FindingPaging, Query()]
 ) -> PageOf[FindingRead]:
     """Why it was refused, and what else was noticed."""
-    query.within(gate)
+    query.within(parts)
     filters = query.model_dump(include={"severity", "code", "check", "object"})
     found = reports.conversion_findings(
-        gate, caller.project_id, conversion, limit=query.limit, cursor=query.cursor, **filters
+        parts, caller.project_id, conversion, limit=query.limit, cursor=query.cursor, **filters
     )
     return PageOf(items=[FindingRead.of(row) for row in found.items], next=found.next)
 
@@ -69,9 +68,9 @@ def findings(
         **describe(ConversionNotFound, NotFinal, NoReport, InvalidRequest),
     },
 )
-def report(request: Request, conversion: ConversionId, gate: GateParam, caller: CallerParam) -> Response:
+def report(request: Request, conversion: ConversionId, parts: PartsParam, caller: CallerParam) -> Response:
     """What `ninfer-gate convert --json` writes. It never changes."""
-    pieces = reports.conversion_report(gate, caller.project_id, conversion)
+    pieces = reports.conversion_report(parts, caller.project_id, conversion)
     if same := conditional.unchanged(request, conversion):
         return same
     return StreamingResponse(pieces, headers=conditional.headers(conversion), media_type="application/json")

@@ -12,10 +12,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from service import jobs
-from service.api.parameters import CallerParam, DoneJobId, GateParam
+from service.api.parameters import CallerParam, DoneJobId, PartsParam
 from service.api.problems import describe
 from service.errors import InvalidRequest, JobNotFound
-from service.gate import Gate
+from service.parts import Parts
 from service.records.models import JobEvent
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -46,7 +46,7 @@ LastEventId = Annotated[
 )
 async def events(
     job: DoneJobId,
-    gate: GateParam,
+    parts: PartsParam,
     caller: CallerParam,
     after: After = None,
     last_event_id: LastEventId = None,
@@ -57,28 +57,28 @@ async def events(
     """
     # A browser that connects again sends the address it knows, and the header with where it really was.
     begin = last_event_id if last_event_id is not None else after or 0
-    first, ended = await run_in_threadpool(jobs.events, gate, caller.project_id, job, begin)
+    first, ended = await run_in_threadpool(jobs.events, parts, caller.project_id, job, begin)
     if ended and not first:
         return Response(status_code=204)
-    stream = _stream(gate, caller.project_id, job, begin, first, ended)
+    stream = _stream(parts, caller.project_id, job, begin, first, ended)
     return EventSourceResponse(stream, headers=_HEADERS)
 
 
 async def _stream(
-    gate: Gate, project_id: str, job_id: str, after: int, found: Sequence[JobEvent], ended: bool
+    parts: Parts, project_id: str, job_id: str, after: int, found: Sequence[JobEvent], ended: bool
 ) -> AsyncIterator[bytes]:
     said = time.monotonic()
     while True:
         for event in found:
             yield written(event)
             after, said = event.seq, time.monotonic()
-        if ended or gate.closing.is_set():
+        if ended or parts.closing.is_set():
             return
         if time.monotonic() - said >= QUIET_SECONDS:
             yield KEEPALIVE_COMMENT
             said = time.monotonic()
         await asyncio.sleep(POLL_SECONDS)
-        found, ended = await run_in_threadpool(jobs.events, gate, project_id, job_id, after)
+        found, ended = await run_in_threadpool(jobs.events, parts, project_id, job_id, after)
 
 
 def written(event: JobEvent) -> bytes:

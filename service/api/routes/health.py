@@ -8,11 +8,11 @@ from fastapi import APIRouter
 from sqlalchemy.exc import SQLAlchemyError
 
 from ninfer_core.errors import NinferError
-from service.api.parameters import GateParam
+from service.api.parameters import PartsParam
 from service.api.problems import describe
 from service.api.schemas.base import Answer
 from service.errors import NotReady
-from service.gate import Gate
+from service.parts import Parts
 from service.records.database import head, revision
 
 router = APIRouter(tags=["health"])
@@ -32,30 +32,30 @@ def healthz() -> Health:
 
 
 @router.get("/readyz", summary="Whether the service can work", responses=describe(NotReady))
-def readyz(gate: GateParam) -> Health:
+def readyz(parts: PartsParam) -> Health:
     """Database reachable and at the right revision, content store writable."""
-    reasons = [reason for check in (_database, _blobs) if (reason := _failing(check, gate)) is not None]
+    reasons = [reason for check in (_database, _blobs) if (reason := _failing(check, parts)) is not None]
     if reasons:
         raise NotReady("The service cannot work: " + "; ".join(reasons) + ".", reasons=reasons)
     return Health()
 
 
-def _failing(check: Callable[[Gate], str | None], gate: Gate) -> str | None:
+def _failing(check: Callable[[Parts], str | None], parts: Parts) -> str | None:
     try:
-        return check(gate)
+        return check(parts)
     except (SQLAlchemyError, NinferError, OSError) as error:
         # The log says why; what is told without a token names no address and no path.
         log.error("service.not_ready", check=check.__name__.strip("_"), error=str(error))
         return f"the {'database' if check is _database else 'content store'} cannot be used"
 
 
-def _database(gate: Gate) -> str | None:
+def _database(parts: Parts) -> str | None:
     return (
         None
-        if revision(gate.database) == head()
+        if revision(parts.database) == head()
         else "the database is at another revision; run `ninfer-gate migrate`"
     )
 
 
-def _blobs(gate: Gate) -> None:
-    gate.blobs.require_writable()
+def _blobs(parts: Parts) -> None:
+    parts.blobs.require_writable()

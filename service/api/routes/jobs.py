@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Header, Query, Response
 
 from service import jobs
 from service.api import body, examples
-from service.api.parameters import CallerParam, GateParam, JobId, Paging
+from service.api.parameters import CallerParam, JobId, Paging, PartsParam
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
 from service.api.schemas.jobs import JOB, ConvertSent, JobRead, VerifySent
@@ -62,7 +62,7 @@ class JobPaging(Paging):
 )
 def start(
     response: Response,
-    gate: GateParam,
+    parts: PartsParam,
     caller: CallerParam,
     sent: Annotated[body.Body[VerifySent | ConvertSent], Depends(body.strict(JOB))],
     idempotency_key: IdempotencyKey = None,
@@ -72,25 +72,25 @@ def start(
     A recipe or checkpoints alone leave `parity` asked and unchecked, which ends as `incomplete`, as on the command line.
     """
     how = jobs.Sent.of(body.spelled(sent.document), idempotency_key)
-    job = jobs.create(gate, caller.project_id, sent.value.request(), how)
+    job = jobs.create(parts, caller.project_id, sent.value.request(), how)
     response.headers["Location"] = f"/v1/jobs/{job.id}"
-    return JobRead.of(jobs.view(gate, caller.project_id, job.id))
+    return JobRead.of(jobs.view(parts, caller.project_id, job.id))
 
 
 @router.get("", summary="Jobs, newest first", responses=describe(InvalidRequest))
-def page(gate: GateParam, caller: CallerParam, query: Annotated[JobPaging, Query()]) -> PageOf[JobRead]:
+def page(parts: PartsParam, caller: CallerParam, query: Annotated[JobPaging, Query()]) -> PageOf[JobRead]:
     """What was asked for."""
-    query.within(gate)
+    query.within(parts)
     found = jobs.page(
-        gate, caller.project_id, limit=query.limit, cursor=query.cursor, state=query.state, type_=query.type
+        parts, caller.project_id, limit=query.limit, cursor=query.cursor, state=query.state, type_=query.type
     )
     return PageOf(items=[JobRead.of(view) for view in found.items], next=found.next)
 
 
 @router.get("/{job}", summary="A job", responses=describe(JobNotFound, InvalidRequest))
-def one(job: JobId, response: Response, gate: GateParam, caller: CallerParam) -> JobRead:
+def one(job: JobId, response: Response, parts: PartsParam, caller: CallerParam) -> JobRead:
     """With its progress. While it is not final, `Retry-After` says when to ask again."""
-    found = JobRead.of(jobs.view(gate, caller.project_id, job))
+    found = JobRead.of(jobs.view(parts, caller.project_id, job))
     if found.finished_at is None:
         response.headers["Retry-After"] = "1"
     return found
@@ -102,6 +102,6 @@ def one(job: JobId, response: Response, gate: GateParam, caller: CallerParam) ->
     summary="Cancel a job",
     responses=describe(JobNotFound, InvalidRequest),
 )
-def cancel(job: JobId, gate: GateParam, caller: CallerParam) -> JobRead:
+def cancel(job: JobId, parts: PartsParam, caller: CallerParam) -> JobRead:
     """One that waits is cancelled at once, one that runs is asked to stop, one that is final stays as it is."""
-    return JobRead.of(jobs.cancel(gate, caller.project_id, job))
+    return JobRead.of(jobs.cancel(parts, caller.project_id, job))

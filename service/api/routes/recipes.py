@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from service import recipes
-from service.api import conditional, examples
+from service import conditional, recipes
+from service.api import examples
 from service.api.body import TextBody
-from service.api.parameters import CallerParam, GateParam, Paging, RecipeDigest
+from service.api.parameters import CallerParam, Paging, PartsParam, RecipeDigest
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
 from service.api.schemas.content import RecipeRead
@@ -38,19 +38,19 @@ _DOCUMENT: dict[str, Any] = {
         **describe(BodyTooLarge, MediaTypeUnsupported, RecipeFaulty),
     },
 )
-def push(response: Response, text: TextBody, gate: GateParam, caller: CallerParam) -> RecipeRead:
+def push(response: Response, text: TextBody, parts: PartsParam, caller: CallerParam) -> RecipeRead:
     """The body is the document. It is read whole: every fault comes back as a finding, and nothing is stored then."""
-    recipe, new = recipes.push(gate, caller.project_id, text)
+    recipe, new = recipes.push(parts, caller.project_id, text)
     response.headers["Location"] = f"/v1/recipes/{recipe.digest}"
     response.status_code = 201 if new else 200
     return RecipeRead.of(recipe)
 
 
 @router.get("", summary="Recipes, newest first", responses=describe(InvalidRequest))
-def page(gate: GateParam, caller: CallerParam, query: Annotated[Paging, Query()]) -> PageOf[RecipeRead]:
+def page(parts: PartsParam, caller: CallerParam, query: Annotated[Paging, Query()]) -> PageOf[RecipeRead]:
     """What the project holds."""
-    query.within(gate)
-    found = recipes.page(gate, caller.project_id, limit=query.limit, cursor=query.cursor)
+    query.within(parts)
+    found = recipes.page(parts, caller.project_id, limit=query.limit, cursor=query.cursor)
     return PageOf(items=[RecipeRead.of(row) for row in found.items], next=found.next)
 
 
@@ -67,9 +67,9 @@ def page(gate: GateParam, caller: CallerParam, query: Annotated[Paging, Query()]
         **describe(RecipeNotFound, InvalidRequest),
     },
 )
-def document(request: Request, digest: RecipeDigest, gate: GateParam, caller: CallerParam) -> Response:
+def document(request: Request, digest: RecipeDigest, parts: PartsParam, caller: CallerParam) -> Response:
     """Byte for byte as it was sent first."""
-    recipe = recipes.find(gate, caller.project_id, digest)
+    recipe = recipes.find(parts, caller.project_id, digest)
     if same := conditional.unchanged(request, digest):
         return same
     return Response(

@@ -9,8 +9,8 @@ from starlette.responses import JSONResponse
 from ninfer_core import __version__
 from ninfer_core.encoders import PROFILES
 from ninfer_core.format_facts import formats_json
-from service.api import conditional
-from service.api.parameters import CallerParam, GateParam
+from service import conditional
+from service.api.parameters import CallerParam, PartsParam
 from service.api.schemas.base import Answer, Digest
 from service.records import content
 from service.records.models import EncoderProfile
@@ -71,9 +71,9 @@ def formats(request: Request, caller: CallerParam) -> Response:
 
 
 @router.get("/encoder-profiles", summary="The registry of encoder profiles")
-def encoder_profiles(gate: GateParam, caller: CallerParam) -> ProfilesRead:
+def encoder_profiles(parts: PartsParam, caller: CallerParam) -> ProfilesRead:
     """Those of this version and of earlier ones that used this database."""
-    with gate.database.read() as session:
+    with parts.database.read() as session:
         rows = content.profiles(session)
     return ProfilesRead(items=[_profile(row) for row in rows])
 

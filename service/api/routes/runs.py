@@ -6,9 +6,8 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 from starlette.responses import StreamingResponse
 
-from service import reports
-from service.api import conditional
-from service.api.parameters import CallerParam, GateParam, Paging, RunId
+from service import conditional, reports
+from service.api.parameters import CallerParam, Paging, PartsParam, RunId
 from service.api.problems import describe
 from service.api.routes.artifacts import RunPaging
 from service.api.schemas.base import PageOf
@@ -41,30 +40,30 @@ class FindingPaging(Paging):
 
 
 @router.get("", summary="Runs, newest first", responses=describe(InvalidRequest))
-def page(gate: GateParam, caller: CallerParam, query: Annotated[RunPaging, Query()]) -> PageOf[RunRead]:
+def page(parts: PartsParam, caller: CallerParam, query: Annotated[RunPaging, Query()]) -> PageOf[RunRead]:
     """Verifications of every artifact."""
-    query.within(gate)
+    query.within(parts)
     found = reports.runs_page(
-        gate, caller.project_id, limit=query.limit, cursor=query.cursor, verdict=query.verdict
+        parts, caller.project_id, limit=query.limit, cursor=query.cursor, verdict=query.verdict
     )
     return PageOf(items=[RunRead.of(view) for view in found.items], next=found.next)
 
 
 @router.get("/{run}", summary="A run", responses=describe(RunNotFound, InvalidRequest))
-def one(run: RunId, gate: GateParam, caller: CallerParam) -> RunWhole:
+def one(run: RunId, parts: PartsParam, caller: CallerParam) -> RunWhole:
     """With the heading of its report: checks and coverage."""
-    return RunWhole.whole(reports.run(gate, caller.project_id, run))
+    return RunWhole.whole(reports.run(parts, caller.project_id, run))
 
 
 @router.get("/{run}/objects", summary="Objects of a run", responses=describe(RunNotFound, InvalidRequest))
 def objects(
-    run: RunId, gate: GateParam, caller: CallerParam, query: Annotated[ResultPaging, Query()]
+    run: RunId, parts: PartsParam, caller: CallerParam, query: Annotated[ResultPaging, Query()]
 ) -> PageOf[ResultRead]:
     """What became of each object."""
-    query.within(gate)
+    query.within(parts)
     filters = query.model_dump(include={"outcome", "format", "kind", "name"})
     found = reports.run_objects(
-        gate,
+        parts,
         caller.project_id,
         run,
         limit=query.limit,
@@ -77,13 +76,13 @@ def objects(
 
 @router.get("/{run}/findings", summary="Findings of a run", responses=describe(RunNotFound, InvalidRequest))
 def findings(
-    run: RunId, gate: GateParam, caller: CallerParam, query: Annotated[FindingPaging, Query()]
+    run: RunId, parts: PartsParam, caller: CallerParam, query: Annotated[FindingPaging, Query()]
 ) -> PageOf[FindingRead]:
     """In the order of the report."""
-    query.within(gate)
+    query.within(parts)
     filters = query.model_dump(include={"severity", "code", "check", "object"})
     found = reports.run_findings(
-        gate, caller.project_id, run, limit=query.limit, cursor=query.cursor, **filters
+        parts, caller.project_id, run, limit=query.limit, cursor=query.cursor, **filters
     )
     return PageOf(items=[FindingRead.of(row) for row in found.items], next=found.next)
 
@@ -101,9 +100,9 @@ def findings(
         **describe(RunNotFound, NotFinal, NoReport, InvalidRequest),
     },
 )
-def report(request: Request, run: RunId, gate: GateParam, caller: CallerParam) -> Response:
+def report(request: Request, run: RunId, parts: PartsParam, caller: CallerParam) -> Response:
     """What `ninfer-gate verify --json` writes for the same file. It never changes."""
-    pieces = reports.run_report(gate, caller.project_id, run)
+    pieces = reports.run_report(parts, caller.project_id, run)
     if same := conditional.unchanged(request, run):
         return same
     return StreamingResponse(pieces, headers=conditional.headers(run), media_type="application/json")

@@ -122,7 +122,7 @@ def _files(path: str, good: dict[str, Any]) -> dict[str, Provocation]:
 def _content_lost(method: str, api: World) -> httpx.Response:
     """Somebody removed it from the disk."""
     content = api.call("POST", "/v1/blobs", content=b"about to be lost").json()
-    api.gate.blobs.path(content["digest"].removeprefix("sha256:")).unlink()
+    api.parts.blobs.path(content["digest"].removeprefix("sha256:")).unlink()
     return api.call(method, f"/v1/blobs/{content['digest']}")
 
 
@@ -130,7 +130,7 @@ def _storage_failed(send: Provocation) -> Provocation:
     """The folder for incoming content is gone, and a file in its place."""
 
     def provoke(api: World) -> httpx.Response:
-        incoming = api.gate.blobs.root / "incoming"
+        incoming = api.parts.blobs.root / "incoming"
         incoming.rmdir()
         incoming.touch()
         try:
@@ -172,7 +172,7 @@ def _not_final(path: str, body: dict[str, Any]) -> Provocation:
 
 
 def _not_ready(api: World) -> httpx.Response:
-    with api.with_database(Database(f"sqlite:///{Path(api.gate.blobs.root, 'nothing', 'there')}")):
+    with api.with_database(Database(f"sqlite:///{Path(api.parts.blobs.root, 'nothing', 'there')}")):
         return api.call("GET", "/readyz")
 
 

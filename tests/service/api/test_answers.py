@@ -166,7 +166,7 @@ def test_a_long_report_comes_in_batches(fresh: World) -> None:
     job = fresh.call("POST", "/v1/jobs", json=examples.VERIFY).json()["id"]
     count = 2_500
     entry = {"encoding": None, "shape": [1], "offset": 10**30, "bytes": 4}
-    with fresh.gate.database.write() as session:
+    with fresh.parts.database.write() as session:
         artifact = content.find_artifact(session, "default", examples.CONTENT_DIGEST)
         assert artifact is not None
         rows = (
@@ -182,7 +182,7 @@ def test_a_long_report_comes_in_batches(fresh: World) -> None:
         runs.save(session, job, verdict="passed", report_head=REPORT, errors=0, advisories=0)
     early = fresh.call("GET", f"/v1/runs/{job}/report")
     assert early.json()["code"] == "not_final"  # a verdict that is not its job's counts for nothing
-    with fresh.gate.database.write() as session:
+    with fresh.parts.database.write() as session:
         jobs.finish(session, job, "passed")
     report = get(fresh, f"/v1/runs/{job}/report")
     assert [item["metrics"]["i"] for item in report["objects"]] == list(range(count))
@@ -336,13 +336,13 @@ def test_health_needs_no_token_and_says_little(api: World) -> None:
 
 
 def test_readiness_says_what_is_missing_and_no_more(api: World) -> None:
-    (api.gate.blobs.root / "incoming").rmdir()
+    (api.parts.blobs.root / "incoming").rmdir()
     try:
         answer = api.call("GET", "/readyz")
     finally:
-        (api.gate.blobs.root / "incoming").mkdir()
+        (api.parts.blobs.root / "incoming").mkdir()
     assert (answer.status_code, answer.json()["reasons"]) == (503, ["the content store cannot be used"])
-    assert str(api.gate.blobs.root) not in answer.text
+    assert str(api.parts.blobs.root) not in answer.text
 
 
 def test_every_answer_is_marked(api: World) -> None:

@@ -187,7 +187,7 @@ def test_one_key_in_many_requests_at_once(fresh: World) -> None:
         answers = list(pool.map(ask, range(8)))
     assert {answer.status_code for answer in answers} == {202}, [answer.text for answer in answers]
     assert len({answer.json()["id"] for answer in answers}) == 1
-    with fresh.gate.database.read() as session:
+    with fresh.parts.database.read() as session:
         assert len(jobs.jobs(session, P, limit=10).items) == 1
         assert len(runs.runs(session, P, limit=10).items) == 1
 
@@ -236,7 +236,7 @@ def test_lists_and_filters(fresh: World) -> None:
 
 def test_a_waiting_job_is_cancelled_at_once_a_running_one_is_asked(api: World) -> None:
     waiting, running = (start(api, VERIFY).json()["id"] for _ in range(2))
-    with api.gate.database.write() as session:
+    with api.parts.database.write() as session:
         jobs.begin(session, running)
     cancelled = api.call("POST", f"/v1/jobs/{waiting}/cancel")
     assert (cancelled.status_code, cancelled.json()["state"]) == (202, "cancelled")
@@ -279,10 +279,10 @@ def test_events_come_while_the_job_runs(fresh: World) -> None:
 
     def work() -> None:
         time.sleep(0.3)
-        with fresh.gate.database.write() as session:
+        with fresh.parts.database.write() as session:
             jobs.begin(session, job)
         time.sleep(0.7)
-        with fresh.gate.database.write() as session:
+        with fresh.parts.database.write() as session:
             jobs.finish(session, job, "error", error={"code": "internal", "detail": "x"})
 
     worker = threading.Thread(target=work)
@@ -309,8 +309,8 @@ def test_a_quiet_stream_shows_that_it_lives_and_ends_with_the_service(
         for piece in answer.iter_text():
             text += piece
             if ": ping\n\n" in text:
-                api.gate.closing.set()
-    api.gate.closing.clear()
+                api.parts.closing.set()
+    api.parts.closing.clear()
     assert text.startswith("event: state\n")
 
 
@@ -319,7 +319,7 @@ def test_an_artifact_of_another_project_is_not_here(fresh: World) -> None:
     from service.records.models import Project
 
     digest = f"sha256:{'7' * 64}"
-    with fresh.gate.database.write() as session:
+    with fresh.parts.database.write() as session:
         session.add(Project(id="other", name="other", created_at=now()))
         session.flush()
         row = Artifact(

@@ -28,7 +28,7 @@ def test_every_size(api: World, size: int) -> None:
     assert answer.status_code == 201, answer.text
     assert answer.json() == {"digest": f"sha256:{sha256}", "bytes": size}
     assert answer.headers["location"] == f"/v1/blobs/sha256:{sha256}"
-    assert api.gate.blobs.path(sha256).read_bytes() == body
+    assert api.parts.blobs.path(sha256).read_bytes() == body
     again = api.call("POST", "/v1/blobs", content=body)
     assert (again.status_code, again.json()) == (200, answer.json())
     look = api.call("HEAD", answer.headers["location"])
@@ -72,8 +72,8 @@ def test_a_connection_that_breaks_off_leaves_nothing(api: World) -> None:
         time.sleep(0.2)
     time.sleep(0.3)
     assert api.kept() == before
-    assert not list((api.gate.blobs.root / "incoming").iterdir())
-    with api.gate.database.read() as session:
+    assert not list((api.parts.blobs.root / "incoming").iterdir())
+    with api.parts.database.read() as session:
         assert (
             content.find_blob(session, "default", hashlib.sha256(b"unfinished" * 600_000).hexdigest()) is None
         )
@@ -93,7 +93,7 @@ def test_a_wrong_digest_leaves_nothing(api: World) -> None:
 
 
 def test_what_another_project_holds_is_not_known_here(fresh: World) -> None:
-    with fresh.gate.database.write() as session:
+    with fresh.parts.database.write() as session:
         session.add(Project(id="other", name="other", created_at=now()))
         session.flush()
         tokens.add(session, "other", auth.hashed("other's"), "api", None)

@@ -15,8 +15,8 @@ from service import auth
 from service.api import examples
 from service.api.app import create_app
 from service.blobs import BlobStore
-from service.gate import Gate
 from service.jobs import Sent
+from service.parts import Parts
 from service.records import content, conversions, jobs, runs
 from service.records.database import Database
 from service.records.models import (
@@ -95,7 +95,7 @@ class World:
     """A running service."""
 
     app: Any
-    gate: Gate
+    parts: Parts
     queue: Remembering
     address: str
     token: str
@@ -114,16 +114,16 @@ class World:
 
     def kept(self) -> set[str]:
         """Every sha256 in the store."""
-        return {path.name for path in (self.gate.blobs.root / "blobs").rglob("*") if path.is_file()}
+        return {path.name for path in (self.parts.blobs.root / "blobs").rglob("*") if path.is_file()}
 
     @contextmanager
     def with_database(self, database: Any) -> Iterator[None]:
         """Another database for a moment."""
-        self.app.state.gate = replace(self.gate, database=database)
+        self.app.state.parts = replace(self.parts, database=database)
         try:
             yield
         finally:
-            self.app.state.gate = self.gate
+            self.app.state.parts = self.parts
 
 
 @contextmanager
@@ -154,9 +154,9 @@ def world(folder: Path, url: str, **limits: Any) -> Iterator[World]:
         address = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
         headers = {"Authorization": f"Bearer {token}"}
         with httpx.Client(base_url=address, headers=headers, timeout=30) as http:
-            yield World(app, app.state.gate, queue, address, token, http)
+            yield World(app, app.state.parts, queue, address, token, http)
     finally:
-        app.state.gate.closing.set()
+        app.state.parts.closing.set()
         server.should_exit = True
         thread.join(10)
         database.close()
@@ -170,7 +170,7 @@ def seed(made: World) -> None:
     made.call("POST", "/v1/recipes", json=examples.RECIPE).raise_for_status()
     sha256 = examples.CONTENT_DIGEST.removeprefix("sha256:")
     size = len(examples.CONTENT)
-    with made.gate.database.write() as session:
+    with made.parts.database.write() as session:
         artifact = content.find_artifact(session, P, examples.CONTENT_DIGEST)
         assert artifact is not None
         checkpoint = Checkpoint(

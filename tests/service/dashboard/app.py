@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from service import auth
 from service.api.app import create_app
 from service.blobs import BlobStore
-from service.gate import Gate
+from service.parts import Parts
 from service.records.database import Database, migrate
 from service.settings import Settings
 
@@ -31,7 +31,7 @@ class NoQueue:
 class Served:
     """A running service and the token that opens it."""
 
-    gate: Gate
+    parts: Parts
     address: str
     token: str
 
@@ -45,7 +45,7 @@ class Served:
 
     def session(self) -> str:
         """The secret of a new session."""
-        return auth.open_session(self.gate.database, self.token).secret
+        return auth.open_session(self.parts.database, self.token).secret
 
 
 def application(folder: Path, url: str | None = None) -> FastAPI:
@@ -60,12 +60,12 @@ def application(folder: Path, url: str | None = None) -> FastAPI:
 def served(folder: Path, url: str | None = None) -> Iterator[Served]:
     """The service on a free port."""
     app = application(folder, url)
-    gate: Gate = app.state.gate
+    parts: Parts = app.state.parts
     try:
         with listening(app) as address:
-            yield Served(gate, address, auth.new_token(gate.database))
+            yield Served(parts, address, auth.new_token(parts.database))
     finally:
-        gate.database.close()
+        parts.database.close()
 
 
 @contextmanager
@@ -84,6 +84,6 @@ def listening(app: FastAPI, port: int = 0) -> Iterator[str]:
             time.sleep(0.01)
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
-        app.state.gate.closing.set()
+        app.state.parts.closing.set()
         server.should_exit = True
         thread.join(10)

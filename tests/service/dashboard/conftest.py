@@ -22,7 +22,7 @@ class World(Served):
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with served(tmp_path_factory.mktemp("pages")) as made:
-        yield World(made.gate, made.address, made.token, scene(Seed(made.gate.database)))
+        yield World(made.parts, made.address, made.token, scene(Seed(made.parts.database)))
 
 
 @pytest.fixture

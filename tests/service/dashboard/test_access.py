@@ -97,7 +97,7 @@ def test_forms_of_other_sites_do_nothing(world: World, headers: dict[str, str]) 
             assert response.status_code == 403
             assert "another site" in response.text
         assert client.get("/").status_code == 200
-    with world.gate.database.read() as session:
+    with world.parts.database.read() as session:
         assert not jobs.cancel_requested(session, job)
 
 
@@ -105,12 +105,12 @@ def test_cancelling_needs_a_session(world: World) -> None:
     with world.client(headers={"Origin": world.address}) as client:
         response = client.post(f"/jobs/{world.scene.running.job_id}/cancel")
         assert (response.status_code, response.headers["location"][:6]) == (303, "/login")
-    with world.gate.database.read() as session:
+    with world.parts.database.read() as session:
         assert not jobs.cancel_requested(session, world.scene.running.job_id)
 
 
 def test_cancelling_a_job(empty: Served) -> None:
-    seed = Seed(empty.gate.database)
+    seed = Seed(empty.parts.database)
     artifact = seed.artifact("a.ninfer", ["a"])
     waiting, running = seed.run(artifact, "queued"), seed.run(artifact, "running")
     with empty.visitor() as client:

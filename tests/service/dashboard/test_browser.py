@@ -145,7 +145,7 @@ def test_nothing_sticks_out_and_nothing_is_complained_about(
 def test_progress_is_live_and_the_page_shows_the_verdict(
     stack: ExitStack, browser: Browser, empty: Served
 ) -> None:
-    seed = Seed(empty.gate.database)
+    seed = Seed(empty.parts.database)
     run = seed.run(seed.artifact("a.ninfer", tensor_names(5)), "running")
     visiting = visit(stack, browser, empty)
     page = visiting.page
@@ -167,7 +167,7 @@ def test_progress_is_live_and_the_page_shows_the_verdict(
 
 
 def test_a_list_of_jobs_is_live(stack: ExitStack, browser: Browser, empty: Served) -> None:
-    seed = Seed(empty.gate.database)
+    seed = Seed(empty.parts.database)
     artifact = seed.artifact("a.ninfer", tensor_names(5))
     first, second = seed.run(artifact, "running"), seed.run(artifact, "running")
     page = visit(stack, browser, empty).page
@@ -183,18 +183,18 @@ def test_a_lost_connection_is_said_and_found_again(
     stack: ExitStack, browser: Browser, tmp_path: Path
 ) -> None:
     app = application(tmp_path)
-    gate = app.state.gate
-    stack.callback(gate.database.close)
-    seed = Seed(gate.database)
+    parts = app.state.parts
+    stack.callback(parts.database.close)
+    seed = Seed(parts.database)
     run = seed.run(seed.artifact("a.ninfer", tensor_names(5)), "running")
     with listening(app) as address:
-        served = Served(gate, address, auth.new_token(gate.database))
+        served = Served(parts, address, auth.new_token(parts.database))
         page = visit(stack, browser, served).page
         page.goto(f"/runs/{run.id}")
         expect(page.get_by_text("0 %")).to_be_visible()
         expect(page.get_by_text("Connection lost")).to_be_hidden()
     expect(page.get_by_text("Connection lost")).to_be_visible()
-    gate.closing.clear()
+    parts.closing.clear()
     seed.advance(run, 0.5)
     with listening(app, int(address.rpartition(":")[2])):
         expect(page.get_by_text("50.0 %")).to_be_visible(timeout=15_000)
@@ -213,7 +213,7 @@ def test_digests_are_copied_whole(stack: ExitStack, browser: Browser, world: Wor
 
 
 def test_a_page_reads_without_scripts(stack: ExitStack, browser: Browser, empty: Served) -> None:
-    seed = Seed(empty.gate.database)
+    seed = Seed(empty.parts.database)
     run = seed.run(seed.artifact("a.ninfer", tensor_names(5)), "running")
     page = visit(stack, browser, empty, script=False).page
     page.goto(f"/runs/{run.id}")

@@ -29,7 +29,7 @@ def heard(response: httpx.Response) -> Iterator[tuple[str, Any]]:
 
 
 def test_a_run_is_followed_to_its_end(empty: Served) -> None:
-    seed = Seed(empty.gate.database)
+    seed = Seed(empty.parts.database)
     run = seed.run(seed.artifact("a.ninfer", tensor_names(5)), "running")
     with (
         empty.visitor() as client,
@@ -76,12 +76,12 @@ def test_a_quiet_job_shows_that_the_line_lives(
 
 
 def test_streams_end_when_the_service_closes(empty: Served) -> None:
-    seed = Seed(empty.gate.database)
+    seed = Seed(empty.parts.database)
     run = seed.run(seed.artifact("a.ninfer", tensor_names(5)), "queued")
     with empty.visitor() as client, client.stream("GET", f"/runs/{run.id}/events") as response:
         events = heard(response)
         next(events)
-        threading.Timer(0.1, empty.gate.closing.set).start()
+        threading.Timer(0.1, empty.parts.closing.set).start()
         assert list(events) == []
 
 

@@ -354,15 +354,15 @@ def test_what_has_no_answer_has_no_report(world: World, visitor: httpx.Client, n
 
 
 def test_a_file_can_be_kept(world: World, visitor: httpx.Client) -> None:
-    artifact = Seed(world.gate.database).artifact('kept "it".ninfer')
-    with world.gate.database.write() as session:
+    artifact = Seed(world.parts.database).artifact('kept "it".ninfer')
+    with world.parts.database.write() as session:
         content.add_blob(session, DEFAULT_PROJECT, artifact.digest.removeprefix("sha256:"), artifact.bytes)
     place = f"/artifacts/{artifact.digest}/files/0"
     assert place in visitor.get(f"/artifacts/{artifact.digest}").text
     lost = visitor.get(place)
     assert lost.status_code == 410
     assert "any more" in lost.text
-    path = world.gate.blobs.place(artifact.digest.removeprefix("sha256:"))
+    path = world.parts.blobs.place(artifact.digest.removeprefix("sha256:"))
     path.write_bytes(bytes(artifact.bytes))
     answer = visitor.get(place)
     assert (answer.status_code, answer.content) == (200, bytes(artifact.bytes))

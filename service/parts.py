@@ -19,7 +19,7 @@ class Enqueues(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class Parts:
     """Settings, database, content and queue; `closing` is set at shutdown, so that streams end by themselves."""
 
     settings: Settings
