@@ -25,28 +25,34 @@ from rich.table import Table
 from service.client import Client
 
 START_SECONDS = 60
+PID_FILE = "service.pid"
 console = Console(highlight=False)
 
 
 def main(checkpoint: Path, recipe: Path, data: Path) -> int:
     """Exit code of the demo."""
     keep = os.environ.get("KEEP", "") not in ("", "0")
+    if (kept := still_running(data)) is not None:
+        raise SystemExit(f"The service of an earlier run is still there. Stop it first: kill {kept}")
     if data.exists():
         shutil.rmtree(data)
     data.mkdir(parents=True)
     service, address, token = start(data)
     try:
         with Client(address, token) as client:
-            code = run(client, checkpoint, recipe)
+            code, page = run(client, checkpoint, recipe)
     except BaseException:
         stop(service)
         console.print(f"The service's log is {data / 'service.log'}.", style="dim")
         raise
     if keep:
-        console.print(f"\nThe service stays at {address}\n  token  {token}\n  stop   kill {service.pid}")
+        console.print(f"[b]page[/b]        {address}{page}")
+        console.print(f"The service stays at {address}\n  token  {token}\n  stop   kill {service.pid}")
     else:
         stop(service)
-        console.print("\nThe service is stopped; `make demo KEEP=1` leaves it running to look at its pages.")
+        console.print(
+            f"\n[b]page[/b]        {page} of the service, which is stopped; `make demo KEEP=1` leaves it running"
+        )
     return code
 
 
@@ -66,8 +72,22 @@ def start(data: Path) -> tuple["subprocess.Popen[str]", str, str]:
     if address is None or token is None:
         stop(service)
         raise SystemExit(f"The service did not start; see {log.name}.")
+    (data / PID_FILE).write_text(str(service.pid))
     console.print(f"[b]service[/b]     {address}")
     return service, address, token
+
+
+def still_running(data: Path) -> int | None:
+    """The process that was left running on this folder, if it still is."""
+    note = data / PID_FILE
+    if not note.is_file():
+        return None
+    pid = int(note.read_text())
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    return pid if os.fsencode(data) in command else None
 
 
 def stop(service: "subprocess.Popen[str]") -> None:
@@ -77,8 +97,8 @@ def stop(service: "subprocess.Popen[str]") -> None:
         service.wait(60)
 
 
-def run(client: Client, checkpoint: Path, recipe: Path) -> int:
-    """Push, convert, verify, show."""
+def run(client: Client, checkpoint: Path, recipe: Path) -> tuple[int, str]:
+    """Push, convert, verify, show; the exit code, and where the page is."""
     begin = time.monotonic()
     pushed = client.push_checkpoint(checkpoint)
     rate = pushed["bytes"] / (time.monotonic() - begin) / 1e6
@@ -94,7 +114,7 @@ def run(client: Client, checkpoint: Path, recipe: Path) -> int:
         {"type": "convert", "checkpoints": sources, "recipe": document["digest"], "output": {"revision": 2}},
     )
     if job["state"] != "passed":
-        return refused(client, job)
+        return refused(client, job), f"/jobs/{job['id']}"
     artifact = job["artifact"]
     console.print(f"[b]artifact[/b]    {short(artifact)}  converted")
     job = wait(
@@ -109,10 +129,9 @@ def run(client: Client, checkpoint: Path, recipe: Path) -> int:
         },
     )
     if job["run"] is None or job["error"] is not None:
-        return refused(client, job)
+        return refused(client, job), f"/jobs/{job['id']}"
     show(client.report(job["run"]))
-    console.print(f"\n[b]page[/b]        {client.address}/runs/{job['run']}")
-    return 0 if job["state"] == "passed" else 1
+    return 0 if job["state"] == "passed" else 1, f"/runs/{job['run']}"
 
 
 def wait(client: Client, what: str, request: dict[str, Any]) -> dict[str, Any]:

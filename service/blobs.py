@@ -14,6 +14,7 @@ import re
 import secrets
 import shutil
 import stat
+import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -102,6 +103,11 @@ class BlobStore:
     def require_writable(self) -> None:
         """Raises: CannotWrite when new content could not be stored."""
         self.writer().abort()
+        try:
+            with tempfile.TemporaryDirectory(dir=self._blobs, prefix=".probe-"):
+                pass
+        except OSError as error:
+            raise CannotWrite(f"cannot write in {self._blobs}: {error.strerror}") from error
 
     def work(self, job_id: str) -> Path:
         """The folder for what a job writes on its way. Raises: ValueError, CannotWrite."""

@@ -74,11 +74,13 @@ class Client:
         declared = httpx.Headers(
             {"Repr-Digest": _repr_digest(digest), "Content-Length": str(path.stat().st_size)}
         )
-        answer = self.request("POST", "/v1/blobs", content=_pieces(path), headers=declared)
+        # The answer comes when all of it is on the disk, which may be long after the last byte was sent.
+        patience = httpx.Timeout(60.0, read=3600.0)
+        answer = self.request("POST", "/v1/blobs", content=_pieces(path), headers=declared, timeout=patience)
         return str(answer["digest"])
 
     def push_artifact(self, paths: Sequence[Path], kind: str = "ninfer") -> Document:
-        """The artifact of these files."""
+        """The artifact of these files, which keep their names."""
         files = [{"name": path.name, "digest": self.push_file(path)} for path in paths]
         return self.request("POST", "/v1/artifacts", json={"kind": kind, "files": files})
 
@@ -105,6 +107,10 @@ class Client:
         """A new job, or the one that this key started before."""
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
         return self.request("POST", "/v1/jobs", json=dict(job), headers=headers)
+
+    def cancel(self, job: str) -> Document:
+        """Ask for a job to stop; one that is final stays as it is."""
+        return self.request("POST", f"/v1/jobs/{job}/cancel")
 
     def wait(
         self, job: str, progress: Progress = lambda _: None, timeout_seconds: float = 3600.0

@@ -59,9 +59,7 @@ class Unauthorized(ServiceError):
     code = "unauthorized"
     status = 401
     title = "No valid token"
-    help = (
-        "Send `Authorization: Bearer TOKEN`. `ninfer-gate token` makes a new token when the old one is lost."
-    )
+    help = "Send `Authorization: Bearer TOKEN`. `ninfer-gate token --data DIR` makes a new token when the old one is lost."
 
     def __init__(self) -> None:
         super().__init__(
@@ -352,11 +350,11 @@ class StorageFailed(ServiceError):
 
 
 class Unavailable(ServiceError):
-    """The database does not answer."""
+    """The database does not answer, or the service is being stopped."""
 
     code = "unavailable"
     status = 503
-    title = "The database does not answer"
+    title = "The service cannot answer just now"
     help = "Try again in a moment."
 
 

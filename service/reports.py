@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from sqlalchemy.orm import Session
@@ -11,10 +12,12 @@ from service.errors import ConversionNotFound, NoReport, NotFinal, RunNotFound
 from service.parts import Parts
 from service.records import artifacts, conversions, jobs, runs, views
 from service.records.models import (
+    Artifact,
     Conversion,
     ConversionFinding,
     ConversionObject,
     Finding,
+    Job,
     Object,
     Result,
     Run,
@@ -31,12 +34,18 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A run, the digest of its artifact, the state of its job, and how many objects had which outcome."""
+    """A run, the digest of its artifact, the state and end of its job, and how many objects had which outcome."""
 
     run: Run
     artifact: str
     state: str
+    finished_at: datetime | None
     counts: Mapping[str, int]
+
+    @property
+    def verdict(self) -> str | None:
+        """Only that of its job counts."""
+        return self.run.verdict if self.run.verdict == self.state else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +62,16 @@ def run(parts: Parts, project_id: str, run_id: str) -> RunView:
     with parts.database.read() as session:
         row = _require_run(session, project_id, run_id)
         counts = runs.counts(session, run_id) if row.verdict is not None else {}
-        artifact = artifacts.artifact(session, row.artifact_id)
-        job = jobs.get(session, row.job_id)
-        return RunView(row, artifact.digest if artifact else "", job.state if job else "error", counts)
+        verified = views.artifacts(session, project_id, [row.artifact_id])
+        asked = views.jobs(session, project_id, [row.job_id])
+        return _view(row, verified, asked, counts)
+
+
+def _view(
+    row: Run, verified: Mapping[str, Artifact], asked: Mapping[str, Job], counts: Mapping[str, int]
+) -> RunView:
+    job = asked[row.job_id]
+    return RunView(row, verified[row.artifact_id].digest, job.state, job.finished_at, counts)
 
 
 def _require_run(session: Session, project_id: str, run_id: str) -> Run:
@@ -81,10 +97,7 @@ def runs_page(
         )
         verified = views.artifacts(session, project_id, {row.artifact_id for row in page.items})
         asked = views.jobs(session, project_id, {row.job_id for row in page.items})
-        items = [
-            RunView(row, verified[row.artifact_id].digest, asked[row.job_id].state, {}) for row in page.items
-        ]
-        return Page(items, page.next)
+        return Page([_view(row, verified, asked, {}) for row in page.items], page.next)
 
 
 def run_objects(

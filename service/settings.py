@@ -2,10 +2,13 @@
 
 import os
 from pathlib import Path
+from typing import Final
 from urllib.parse import quote
 
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+RECORDS_FILE: Final = "records.sqlite"
 
 
 class Settings(BaseSettings):
@@ -58,7 +61,7 @@ class Settings(BaseSettings):
     @property
     def records_url(self) -> str:
         """Database of the records."""
-        return self.database_url or _sqlite(self.data / "records.sqlite")
+        return self.database_url or _sqlite(self.data / RECORDS_FILE)
 
     @property
     def engine_url(self) -> str:

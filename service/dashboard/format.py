@@ -105,7 +105,9 @@ def figure(value: float | None, spec: str) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """A share in per cent that says 100 % only of all, and 0 % only of nothing."""
+    """A share in per cent that says 100 % only of all, and 0 % only of nothing; of nothing at all there is none."""
+    if whole == 0:
+        return UNKNOWN
     if part >= whole:
         return "100 %"
     percent = 100 * part / whole

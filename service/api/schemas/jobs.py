@@ -69,14 +69,16 @@ class VerifySent(Sent):
 class OutputSent(Sent):
     """What a conversion writes."""
 
-    revision: Literal[2, 3]
+    revision: Literal[2, 3] = 2
     max_file_bytes: int | None = Field(
-        None,
+        default=None,
         ge=1,
         le=2**63 - 1,
         description="Revision 3 is split into files of at most this size; revision 2 is one file.",
     )
-    name: str | None = Field(None, description="Name of the file; made of the recipe's identity by default.")
+    name: str | None = Field(
+        default=None, description="Name of the file; made of the recipe's identity by default."
+    )
 
 
 class ConvertSent(Sent):
@@ -85,7 +87,7 @@ class ConvertSent(Sent):
     type: Literal["convert"]
     checkpoints: Checkpoints
     recipe: RecipeSent
-    output: OutputSent
+    output: OutputSent = Field(default_factory=lambda: OutputSent(revision=2))
     inputs: Inputs = Field(default_factory=dict)
 
     def request(self) -> Convert:

@@ -11,7 +11,9 @@ from service.jobs import State
 from service.records.models import ConversionFinding, Finding
 from service.reports import ConversionView, RunView
 
-Verdict = Literal["passed", "failed", "incomplete", "error", "cancelled"]
+Verdict = Literal[
+    "passed", "failed", "incomplete"
+]  # of a run that has an answer; its job's state says why one has none
 Outcome = Literal["passed", "failed", "not_checked", "not_asked"]
 
 
@@ -41,7 +43,7 @@ class RunRead(Answer):
                 "id": row.id,
                 "job": row.job_id,
                 "state": view.state,
-                "verdict": row.verdict,
+                "verdict": view.verdict,
                 "artifact": view.artifact,
                 "checks": row.checks,
                 "recipe": row.recipe_digest,
@@ -49,7 +51,7 @@ class RunRead(Answer):
                 "errors": row.errors,
                 "advisories": row.advisories,
                 "created_at": row.created_at,
-                "finished_at": row.finished_at,
+                "finished_at": view.finished_at,
                 "links": {
                     "self": own,
                     "objects": f"{own}/objects",
