@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from service.cli.app import run
@@ -102,10 +103,46 @@ def test_reports_without_a_source(service: Service, tmp_path: Path) -> None:
     compare(service, given, tmp_path)
 
 
+def without_file_names(document: Any) -> Any:
+    """The service names a converted file after its recipe, the command line as it was told."""
+    files = document["artifact"]["files"] if document["artifact"] else []
+    for file in files:
+        del file["name"]
+    return document
+
+
+def test_refused_conversions(service: Service, tmp_path: Path) -> None:
+    """A tensor that is not there, and a value that no encoder takes: refused before, and while, anything is written."""
+    words = np.full((4, 64), 0x3F80, np.uint16)
+    words[2, 7] = 0x7F80
+    build.write_checkpoint(tmp_path, {"w": ("BF16", words)})
+    for number, name in enumerate(("missing", "w")):
+        rule = {
+            "object": "w",
+            "value": build.tensor(name, (4, 64), "BF16"),
+            "encode": "MAXABS_F16_RECIP_RNE_V1",
+            "format": "Q4G64_F16S",
+        }
+        recipe = tmp_path / "recipe.json"
+        recipe.write_text(json.dumps(build.recipe([rule])))
+        out = tmp_path / f"{number}.ninfer"
+        expected = by_command_line("convert", "--checkpoint", tmp_path, "--recipe", recipe, "--out", out)
+        assert expected["verdict"] == "refused"
+        with service.client() as client:
+            files = [
+                {"name": "model.safetensors", "digest": client.push_file(tmp_path / "model.safetensors")}
+            ]
+            checkpoint = client.request("POST", "/v1/checkpoints", json={"files": files})["id"]
+            stored = client.push_recipe(recipe)["digest"]
+            request = {"type": "convert", "checkpoints": {"base": checkpoint}, "recipe": stored}
+            job = client.wait(client.start(request)["id"])
+            assert (job["state"], job["artifact"]) == ("failed", None)
+            report = client.request("GET", f"/v1/conversions/{job['conversion']}/report")
+        assert without_file_names(report) == without_file_names(expected), name
+
+
 def test_reports_with_parity(service: Service, tmp_path: Path) -> None:
     """A converted artifact against its own source, and against another one."""
-    import numpy as np
-
     rng = np.random.default_rng(5)
     shape = (300, 200)
     tensors = {
@@ -150,7 +187,9 @@ def test_reports_with_parity(service: Service, tmp_path: Path) -> None:
             )["id"]
         )
         assert converted["state"] == "passed", converted
-        assert converted["artifact"] == made["artifact"]["digest"]
+        report = client.request("GET", f"/v1/conversions/{converted['conversion']}/report")
+        assert without_file_names(report) == without_file_names(made)
+        assert list(report) == list(made)
         for name, recipe_given in (("own", stored["digest"]), ("other", document), ("own", None)):
             request = {"type": "verify", "artifact": converted["artifact"]}
             arguments: list[object] = ["verify", out, "--source", sources[name]]
@@ -161,11 +200,7 @@ def test_reports_with_parity(service: Service, tmp_path: Path) -> None:
             job = client.wait(client.start(request)["id"])
             expected = by_command_line(*arguments)
             report = client.report(job["run"])
-            # The service names a converted file after its recipe, the command line as it was told.
-            for answer in (report, expected):
-                for file in answer["artifact"]["files"]:
-                    del file["name"]
-            assert report == expected, name
+            assert without_file_names(report) == without_file_names(expected), name
             assert job["state"] == expected["verdict"]
 
 
