@@ -1,6 +1,7 @@
 """Artifacts: made of content that the project holds, known by their digest, listed by a worker afterwards."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 import structlog
@@ -22,6 +23,9 @@ from service.records.types import new_id, now
 Origin = Literal["pushed", "converted"]
 
 log = structlog.get_logger()
+
+_ENQUEUE_SECONDS = 2.0  # the engine's database may be locked for longer than a client should wait
+_ENQUEUEING = ThreadPoolExecutor(4, thread_name_prefix="enqueue")
 
 
 def push(
@@ -75,9 +79,11 @@ def push_one(
 
 
 def start(parts: Parts, workflow: str, id_: str, *args: str) -> None:
-    """Enqueue what is committed already; when that fails, the workers' sweep does it later."""
+    """Enqueue what is committed already; when that fails or takes long, the workers' sweep does it later."""
     try:
-        parts.queue.enqueue(workflow, id_, *args)
+        _ENQUEUEING.submit(parts.queue.enqueue, workflow, id_, *args).result(_ENQUEUE_SECONDS)
+    except TimeoutError:
+        log.warning("queue.enqueue_slow", workflow=workflow, id=id_)
     except Exception as error:  # noqa: BLE001  the engine's own failures are many, and none is the client's
         log.warning("queue.enqueue_failed", workflow=workflow, id=id_, error=str(error))
 

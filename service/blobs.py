@@ -61,7 +61,11 @@ class BlobStore:
 
     def open(self, sha256: str, name: str) -> DiskFile:
         """The content, called `name` in reports. Raises: CannotRead."""
-        return DiskFile(self.path(sha256), name, follow=False)
+        try:
+            return DiskFile(self.path(sha256), name, follow=False)
+        except CannotRead as error:
+            # Told to clients: where the store lies is none of their business.
+            raise CannotRead(f"the store cannot open {name}, sha256 {sha256}") from error
 
     def writer(self) -> "BlobWriter":
         """New content, its digest not known yet. Raises: CannotWrite."""
@@ -102,7 +106,8 @@ class BlobStore:
 
     def require_writable(self) -> None:
         """Raises: CannotWrite when new content could not be stored."""
-        self.writer().abort()
+        with self.writer() as writer:
+            writer.write(bytes(4096))
         try:
             with tempfile.TemporaryDirectory(dir=self._blobs, prefix=".probe-"):
                 pass
@@ -113,7 +118,7 @@ class BlobStore:
         """The folder for what a job writes on its way. Raises: ValueError, CannotWrite."""
         folder = self._work_of(job_id)
         try:
-            folder.mkdir(mode=0o700, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise CannotWrite(f"cannot write in {self._work}: {error.strerror}") from error
         return folder

@@ -146,6 +146,15 @@ class MethodNotAllowed(ServiceError):
     help = "The header `Allow` and GET /openapi.json say what it takes."
 
 
+class TooSlow(ServiceError):
+    """A body of which nothing came for long."""
+
+    code = "too_slow"
+    status = 408
+    title = "The body does not come"
+    help = "Nothing was kept. Send it again; `idle_seconds` of the service's settings is how long it waits."
+
+
 class BodyTooLarge(ServiceError):
     """More bytes than the settings allow."""
 
@@ -382,6 +391,7 @@ ERRORS: Final[tuple[type[ServiceError], ...]] = (
     RunNotFound,
     ConversionNotFound,
     MethodNotAllowed,
+    TooSlow,
     ArtifactKindConflict,
     IdempotencyKeyReused,
     NotFinal,

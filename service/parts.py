@@ -9,6 +9,8 @@ from service.blobs import BlobStore
 from service.records.database import Database
 from service.settings import Settings
 
+_DOCUMENTS = 2
+
 
 class Enqueues(Protocol):
     """The one thing that a request asks of the durable engine (`service.queue.Queue`)."""
@@ -28,7 +30,9 @@ class Parts:
     queue: Enqueues
     closing: threading.Event = field(default_factory=threading.Event)
     uploads: asyncio.Semaphore = field(init=False)  # each upload holds two batches in memory
+    documents: asyncio.Semaphore = field(init=False)  # a large one takes many times its bytes when it is read
 
     def __post_init__(self) -> None:
-        """Places for as many uploads as the settings say."""
+        """Places for as many uploads as the settings say, and for few large documents."""
+        object.__setattr__(self, "documents", asyncio.Semaphore(_DOCUMENTS))
         object.__setattr__(self, "uploads", asyncio.Semaphore(self.settings.max_uploads))

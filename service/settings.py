@@ -39,6 +39,12 @@ class Settings(BaseSettings):
     max_uploads: int = Field(
         default=8, ge=1, description="Uploads that are taken at a time; further ones wait, unread."
     )
+    max_connections: int = Field(
+        default=400, ge=1, description="Connections at a time; further ones are answered with 503."
+    )
+    idle_seconds: float = Field(
+        default=30.0, gt=0, description="How long a body may pause before it is given up."
+    )
     max_json_bytes: int = Field(default=16 << 20, ge=1, description="Largest JSON body.")
     max_json_depth: int = Field(default=64, ge=2, description="Deepest nesting of a JSON body.")
     max_files: int = Field(default=2_000, ge=1, description="Most files of one artifact or checkpoint.")

@@ -1,7 +1,8 @@
 """JSON bodies: bounded in bytes and depth, every member given once, integers exact, unknown members refused."""
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, TypeVar
 
@@ -13,6 +14,7 @@ from starlette.requests import Request
 from ninfer_core import strict_json
 from ninfer_core.sources.json_text import json_path
 from ninfer_core.strict_json import Huge, Json, Malformed, Members, Real
+from service.api.pace import paced
 from service.api.parameters import CallerParam, PartsParam
 from service.api.problems import validation_faults
 from service.api.upload import require_identity, require_length, too_large
@@ -25,8 +27,9 @@ from service.errors import (
     JsonTooDeep,
     MediaTypeUnsupported,
     ServiceError,
+    TooSlow,
 )
-from service.settings import Settings
+from service.parts import Parts
 
 BODY_ERRORS: Final[tuple[type[ServiceError], ...]] = (
     JsonMalformed,
@@ -35,6 +38,7 @@ BODY_ERRORS: Final[tuple[type[ServiceError], ...]] = (
     BodyTooLarge,
     MediaTypeUnsupported,
     InvalidRequest,
+    TooSlow,
 )
 
 Model = TypeVar("Model")
@@ -43,6 +47,7 @@ _MOST_VALUES: Final = (
     500_000  # a value takes a hundred times more memory than the two bytes that may spell it
 )
 _MOST_FAULTS: Final = 100
+_SMALL_BYTES: Final = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,20 @@ class Body(Generic[Model]):
     document: Json
 
 
-async def text(request: Request, settings: Settings) -> bytes:
-    """The bytes of a JSON body. Raises: MediaTypeUnsupported, BodyTooLarge."""
+@asynccontextmanager
+async def place(request: Request, parts: Parts) -> AsyncIterator[None]:
+    """A place for a document that may be large; small ones, by what they say themselves, need none."""
+    length = request.headers.get("content-length", "")
+    if length.isascii() and length.isdigit() and int(length[:20]) <= _SMALL_BYTES:
+        yield
+        return
+    async with parts.documents:
+        yield
+
+
+async def text(request: Request, parts: Parts) -> bytes:
+    """The bytes of a JSON body. Raises: MediaTypeUnsupported, BodyTooLarge, TooSlow."""
+    settings = parts.settings
     if not is_json(request):
         given = request.headers.get("content-type", "")
         fault = Fault("header", "Content-Type", f"{given!r} is not application/json")
@@ -62,7 +79,7 @@ async def text(request: Request, settings: Settings) -> bytes:
     require_identity(request)
     require_length(request, settings.max_json_bytes)
     content = bytearray()
-    async for chunk in request.stream():
+    async for chunk in paced(request.stream(), parts):
         content += chunk
         if len(content) > settings.max_json_bytes:
             raise too_large(settings.max_json_bytes)
@@ -119,25 +136,30 @@ def fitting(adapter: TypeAdapter[Model], document: Json) -> Body[Model]:
         raise InvalidRequest(f"The body does not fit in {len(faults)} places.", *faults) from None
 
 
-async def read(request: Request, settings: Settings, adapter: TypeAdapter[Model]) -> Body[Model]:
+async def read(request: Request, parts: Parts, adapter: TypeAdapter[Model]) -> Body[Model]:
     """The body of a request. Raises: what `text`, `parsed` and `fitting` raise."""
-    content = await text(request, settings)
-    return await run_in_threadpool(lambda: fitting(adapter, parsed(content, settings.max_json_depth)))
+    content = await text(request, parts)
+    depth = parts.settings.max_json_depth
+    return await run_in_threadpool(lambda: fitting(adapter, parsed(content, depth)))
 
 
-def strict(adapter: TypeAdapter[Model]) -> Callable[..., Awaitable[Body[Model]]]:
-    """A dependency that reads the body, after the caller is known."""
+def strict(adapter: TypeAdapter[Model]) -> Callable[..., AsyncIterator[Body[Model]]]:
+    """A dependency that reads the body, after the caller is known; a large one keeps its place until the answer."""
 
-    async def dependency(request: Request, parts: PartsParam, _caller: CallerParam) -> Body[Model]:
-        return await read(request, parts.settings, adapter)
+    async def dependency(
+        request: Request, parts: PartsParam, _caller: CallerParam
+    ) -> AsyncIterator[Body[Model]]:
+        async with place(request, parts):
+            yield await read(request, parts, adapter)
 
     return dependency
 
 
-async def _text(request: Request, parts: PartsParam, _caller: CallerParam) -> bytes:
-    content = await text(request, parts.settings)
-    require_few_values(content)
-    return content
+async def _text(request: Request, parts: PartsParam, _caller: CallerParam) -> AsyncIterator[bytes]:
+    async with place(request, parts):
+        content = await text(request, parts)
+        require_few_values(content)
+        yield content
 
 
 TextBody = Annotated[bytes, Depends(_text)]

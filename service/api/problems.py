@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy import exc
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from ninfer_core.errors import CannotWrite
@@ -152,7 +152,11 @@ def install(app: FastAPI, failure: Page) -> None:
             InvalidRequest("The request cannot be read.") if status < 500 else Internal("It failed.")
         )
 
+    async def handle_disconnect(_request: Request, _error: Exception) -> Response:
+        return Response(status_code=400)  # nobody is there to read it, and it is no fault of ours
+
     app.add_exception_handler(HTTPException, handle_http)
+    app.add_exception_handler(ClientDisconnect, handle_disconnect)
     for kind in (
         ServiceError,
         BadCursor,

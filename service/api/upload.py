@@ -12,12 +12,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from service.api.digests import HEADERS, announced
+from service.api.pace import paced
 from service.contents import Stored, keep
-from service.errors import BodyTooLarge, Fault, MediaTypeUnsupported, Unavailable
+from service.errors import BodyTooLarge, Fault, MediaTypeUnsupported
 from service.parts import Parts
 
 BATCH_BYTES: Final = 4 << 20
-_LAST_SECONDS = 3.0  # for uploads under way when the service stops; `serve` waits a little longer
 
 Absorb = Callable[[memoryview], None]
 
@@ -39,7 +39,7 @@ async def receive(request: Request, parts: Parts, project_id: str) -> Stored:
                 digests.update(content)
                 writer.write(content)
 
-            await _pump(_until_closing(request.stream(), parts), absorb, limit)
+            await _pump(paced(request.stream(), parts), absorb, limit)
             digests.check(writer.sha256)
             return await run_in_threadpool(keep, parts, project_id, writer)
         finally:
@@ -67,18 +67,6 @@ def require_identity(request: Request) -> None:
 def too_large(limit: int) -> BodyTooLarge:
     """The refusal."""
     return BodyTooLarge(f"The body is larger than {limit:,} bytes.")
-
-
-async def _until_closing(chunks: AsyncIterator[bytes], parts: Parts) -> AsyncIterator[bytes]:
-    """The chunks; what is not through soon after the service began to stop is refused, before it is cut off."""
-    last: float | None = None
-    async for chunk in chunks:
-        if parts.closing.is_set():
-            now = asyncio.get_running_loop().time()
-            last = now + _LAST_SECONDS if last is None else last
-            if now > last:
-                raise Unavailable("The service is stopping; nothing of the upload was kept.")
-        yield chunk
 
 
 async def _pump(chunks: AsyncIterator[bytes], absorb: Absorb, limit: int) -> None:

@@ -18,6 +18,7 @@ from ninfer_core.errors import CannotRead
 from service import logs
 from service.cli.failures import Task, guarded
 from service.cli.settings import changed_settings
+from service.protocol import BoundedHttp
 from service.settings import Settings
 from service.supervisor import Supervisor
 
@@ -61,7 +62,8 @@ def _serve(settings: Settings, with_worker: bool) -> int:
             server = _Server(
                 uvicorn.Config(
                     app,
-                    http="httptools",
+                    http=BoundedHttp,
+                    limit_concurrency=settings.max_connections,
                     loop="uvloop",
                     log_config=None,
                     access_log=False,

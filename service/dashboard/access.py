@@ -1,11 +1,12 @@
 """Who is looking: logging in and out, and the visitor that every other page depends on."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
-from fastapi import APIRouter, Depends, Form
+from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -17,7 +18,7 @@ from service.errors import Unauthorized
 from service.parts import Parts
 
 router = APIRouter(route_class=PageRoute)
-_LONGEST_TOKEN = 1_000
+_LONGEST_FORM = 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Visitor:
     project_id: str
 
 
-def gate_of(request: Request) -> Parts:
+def parts_of(request: Request) -> Parts:
     """What the service is made of."""
     parts: Parts = request.app.state.parts
     return parts
@@ -36,7 +37,7 @@ def gate_of(request: Request) -> Parts:
 
 def visitor(request: Request) -> Visitor:
     """The session's owner. Raises: LoginNeeded."""
-    parts = gate_of(request)
+    parts = parts_of(request)
     try:
         caller = auth.session_caller(parts.database, request.cookies.get(auth.COOKIE))
     except Unauthorized:
@@ -57,6 +58,16 @@ def same_origin(request: Request) -> None:
     raise Problem(403, "This was sent from another site's page, so nothing was done.")
 
 
+async def _sent(request: Request) -> Mapping[str, str]:
+    """The members of a small form. Read here, for nobody is logged in yet: a larger one is not kept anywhere first."""
+    content = b""
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > _LONGEST_FORM:
+            raise Problem(413, "This form is larger than any of ours.")
+    return dict(parse_qsl(content.decode("ascii", "replace"), max_num_fields=10))
+
+
 Visiting = Annotated[Visitor, Depends(visitor)]
 SameOrigin = Depends(same_origin)
 
@@ -71,17 +82,14 @@ def ask(request: Request, next: str | None = None) -> Response:  # noqa: A002  t
 
 
 @router.post("/login", dependencies=[SameOrigin])
-def log_in(
-    request: Request,
-    token: Annotated[str, Form(max_length=_LONGEST_TOKEN)] = "",
-    next: Annotated[str | None, Form()] = None,  # noqa: A002
-) -> Response:
+def log_in(request: Request, sent: Annotated[Mapping[str, str], Depends(_sent)]) -> Response:
     """Change a token for a session."""
+    onward = local(sent.get("next"))
     try:
-        session = auth.open_session(gate_of(request).database, token.strip())
+        session = auth.open_session(parts_of(request).database, sent.get("token", "").strip())
     except Unauthorized:
-        return page(request, "login.html", 403, next=local(next), wrong=True)
-    response = RedirectResponse(local(next), 303, HEADERS)
+        return page(request, "login.html", 403, next=onward, wrong=True)
+    response = RedirectResponse(onward, 303, HEADERS)
     response.set_cookie(
         auth.COOKIE,
         session.secret,
@@ -97,7 +105,7 @@ def log_in(
 @router.post("/logout", dependencies=[SameOrigin])
 def log_out(request: Request) -> Response:
     """End the session."""
-    auth.close_session(gate_of(request).database, request.cookies.get(auth.COOKIE))
+    auth.close_session(parts_of(request).database, request.cookies.get(auth.COOKIE))
     response = RedirectResponse("/login", 303, HEADERS)
     response.delete_cookie(auth.COOKIE, path="/", httponly=True, samesite="strict")
     return response

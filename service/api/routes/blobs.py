@@ -20,6 +20,7 @@ from service.errors import (
     MediaTypeUnsupported,
     RangeNotSatisfiable,
     StorageFailed,
+    TooSlow,
 )
 
 router = APIRouter(prefix="/v1/blobs", tags=["content"])
@@ -56,7 +57,14 @@ _UPLOAD = {
     openapi_extra=_UPLOAD,
     responses={
         200: {"model": BlobRead, "description": "The project held this content already."},
-        **describe(DigestHeaderMalformed, BodyTooLarge, MediaTypeUnsupported, DigestMismatch, StorageFailed),
+        **describe(
+            DigestHeaderMalformed,
+            TooSlow,
+            BodyTooLarge,
+            MediaTypeUnsupported,
+            DigestMismatch,
+            StorageFailed,
+        ),
     },
 )
 async def push(request: Request, response: Response, parts: PartsParam, caller: CallerParam) -> BlobRead:

@@ -26,7 +26,7 @@ class Health(Answer):
 
 
 @router.get("/healthz", summary="Whether the service lives")
-def healthz() -> Health:
+async def healthz() -> Health:  # on the loop: threads may all be waiting for the database
     """It answers: that is all it says."""
     return Health()
 

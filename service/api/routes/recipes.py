@@ -11,7 +11,14 @@ from service.api.parameters import CallerParam, Paging, PartsParam, RecipeDigest
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
 from service.api.schemas.content import RecipeRead
-from service.errors import BodyTooLarge, InvalidRequest, MediaTypeUnsupported, RecipeFaulty, RecipeNotFound
+from service.errors import (
+    BodyTooLarge,
+    InvalidRequest,
+    MediaTypeUnsupported,
+    RecipeFaulty,
+    RecipeNotFound,
+    TooSlow,
+)
 
 router = APIRouter(prefix="/v1/recipes", tags=["sources"])
 
@@ -35,7 +42,7 @@ _DOCUMENT: dict[str, Any] = {
     openapi_extra=_DOCUMENT,
     responses={
         200: {"model": RecipeRead, "description": "The project holds this recipe already."},
-        **describe(BodyTooLarge, MediaTypeUnsupported, RecipeFaulty),
+        **describe(TooSlow, BodyTooLarge, MediaTypeUnsupported, RecipeFaulty),
     },
 )
 def push(response: Response, text: TextBody, parts: PartsParam, caller: CallerParam) -> RecipeRead:

@@ -1,5 +1,6 @@
 """How to get every error that the OpenAPI document declares: one request for each (method, path, code)."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -126,6 +127,21 @@ def _content_lost(method: str, api: World) -> httpx.Response:
     return api.call(method, f"/v1/blobs/{content['digest']}")
 
 
+def _paused(path: str, content_type: str) -> Provocation:
+    """A body that stops in the middle."""
+
+    def pieces(pause: float) -> Iterator[bytes]:
+        yield b" "
+        time.sleep(pause)
+        yield b" "
+
+    def provoke(api: World) -> httpx.Response:
+        pause = 2 * api.parts.settings.idle_seconds
+        return api.call("POST", path, content=pieces(pause), headers={"Content-Type": content_type})
+
+    return provoke
+
+
 def _storage_failed(send: Provocation) -> Provocation:
     """The folder for incoming content is gone, and a file in its place."""
 
@@ -243,6 +259,11 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
     **{("get", path, "invalid_request"): get(path, params={"unknown": "1"}) for path in PAGES},
     **_unknown_and_malformed("blob_not_found", "/v1/blobs/{digest}", NO_DIGEST, "HEAD"),
     **_unknown_and_malformed("blob_not_found", "/v1/blobs/{digest}", NO_DIGEST),
+    ("post", "/v1/blobs", "too_slow"): _paused("/v1/blobs", "application/octet-stream"),
+    **{
+        ("post", path, "too_slow"): _paused(path, JSON["Content-Type"])
+        for path in ("/v1/artifacts", "/v1/checkpoints", "/v1/recipes", "/v1/jobs")
+    },
     ("get", "/v1/blobs/{digest}", "content_lost"): partial(_content_lost, "GET"),
     ("head", "/v1/blobs/{digest}", "content_lost"): partial(_content_lost, "HEAD"),
     ("get", "/v1/blobs/{digest}", "range_not_satisfiable"): get(

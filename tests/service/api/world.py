@@ -37,6 +37,7 @@ from service.settings import Settings
 
 P = DEFAULT_PROJECT
 LIMITS: dict[str, Any] = {
+    "idle_seconds": 0.6,
     "max_blob_bytes": 9 << 20,
     "max_json_bytes": 20_000,
     "max_json_depth": 16,

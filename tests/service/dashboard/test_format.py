@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from service.dashboard import format as say
 from service.dashboard.address import Address, local, written
 from service.dashboard.coverage import bar
+from service.text import UNKNOWN
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
@@ -35,7 +36,7 @@ def test_ago(seconds: int, words: str) -> None:
 @pytest.mark.parametrize(
     ("part", "whole", "words"),
     [
-        (0, 0, "100 %"),
+        (0, 0, UNKNOWN),
         (0, 7, "0 %"),
         (1, 10**9, "under 0.1 %"),
         (10**9 - 1, 10**9, "over 99.9 %"),
