@@ -1,7 +1,7 @@
 """The client side of the durable engine: work is put in line here by name, whoever runs it.
 
-With `worker.runtime` the only module that knows which engine it is. A workflow's id is ours: the job's id, `list-<id>` for
-reading an artifact's directory, and for shards what `shard_id` says; putting an id in line twice does nothing.
+With `worker.runtime` the only module that knows which engine it is. A workflow's id is ours: the job's id, what `listing_id` says
+for reading an artifact's directory, and for shards what `shard_id` does; putting an id in line twice does nothing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,9 +40,9 @@ _PENDING: Final = "PENDING"
 _BATCH: Final = 500
 
 
-def listing_id(artifact_id: str) -> str:
-    """Id of the workflow that lists an artifact's objects."""
-    return f"list-{artifact_id}"
+def listing_id(artifact_id: str, attempt: int = 0) -> str:
+    """Id of the workflow that lists an artifact's objects; attempts after the first have ids of their own."""
+    return f"list-{artifact_id}-{attempt}" if attempt else f"list-{artifact_id}"
 
 
 def shard_id(job_id: str, number: int) -> str:
@@ -67,14 +67,22 @@ class Queue:
             retry_connection_errors=False,  # a request says at once that it could not; the sweep makes up for it
         )
 
-    def enqueue(self, workflow: str, id: str, *args: str | int) -> None:  # noqa: A002  the engine's own word
-        """Put `workflow` in line under `id`; an id that the engine knows is left as it is."""
+    def enqueue(
+        self,
+        workflow: str,
+        id: str,  # noqa: A002  the engine's own word
+        *args: str | int,
+        delay_seconds: float | None = None,
+    ) -> None:
+        """Put `workflow` in line under `id`, at once or later; an id that the engine knows is left as it is."""
         options = EnqueueOptions(
             workflow_name=workflow,
             queue_name=QUEUES[workflow],
             workflow_id=id,
             app_version=APPLICATION_VERSION,
         )
+        if delay_seconds is not None:
+            options["delay_seconds"] = delay_seconds
         self._client.enqueue(options, *args)
 
     def status(self, ids: Sequence[str]) -> dict[str, str | None]:

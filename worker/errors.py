@@ -12,6 +12,29 @@ class RowMissing(NinferError):
         super().__init__(f"the {what} {name} is not in the database")
 
 
+class PlanChanged(NinferError):
+    """A job whose shards were cut from another list of tasks than this worker makes."""
+
+    code = "plan_changed"
+
+    def __init__(self, planned: str | None, found: str) -> None:
+        super().__init__(
+            "the job was planned by another version of ninfer-gate, or over other content, and cannot go on: "
+            f"start it again (planned {planned}, here {found})"
+        )
+        self.planned = planned
+        self.found = found
+
+
+class SegmentMissing(NinferError):
+    """A shard of a conversion that is done and has left no word of what it wrote."""
+
+    code = "segment_missing"
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"shard {number} is done, but what it wrote is not known")
+
+
 class SegmentDamaged(NinferError):
     """What a shard of a conversion wrote, and what now lies there, are two things."""
 

@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.orm import Session
 
 from service.records import workers
 from service.records.database import Database
@@ -42,15 +41,22 @@ class Heartbeat:
     ) -> None:
         self.executor_id = executor_id
         self._database, self._process, self._every, self._lost = database, process, every, lost
-        self._host = socket.gethostname()
         self._beat_at = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def begin(self) -> None:
         """Write the row, before the engine may give us work, and go on doing so."""
+        process = self._process
         with self._database.write() as session:
-            self._write(session)
+            workers.enter(
+                session,
+                self.executor_id,
+                host=socket.gethostname(),
+                machine=process.machine,
+                pid=process.pid,
+                started=process.started,
+            )
         self._beat_at = time.monotonic()
         self._thread.start()
 
@@ -75,10 +81,7 @@ class Heartbeat:
         while not self._ended.wait(self._every):
             try:
                 with self._database.write() as session:
-                    # Not written anew when it is gone: that would hide that our work was handed on.
-                    known = any(row.executor_id == self.executor_id for row in workers.all(session))
-                    if known:
-                        self._write(session)
+                    known = workers.beat(session, self.executor_id)
             except SQLAlchemyError as error:
                 log.warning("heartbeat.failed", silence=round(self.silence, 1), error=str(error))
                 continue
@@ -87,17 +90,6 @@ class Heartbeat:
                 self._lost()
                 return
             self._beat_at = time.monotonic()
-
-    def _write(self, session: Session) -> None:
-        process = self._process
-        workers.beat(
-            session,
-            self.executor_id,
-            host=self._host,
-            machine=process.machine,
-            pid=process.pid,
-            started=process.started,
-        )
 
 
 def beats(database: Database) -> list[Beat]:

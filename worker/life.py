@@ -29,6 +29,7 @@ from worker.watch import Draining, Watch
 log = structlog.get_logger()
 
 _DRAIN_SECONDS = 10.0
+_LEAVE_SECONDS = 5.0
 _SWEEP_SECONDS = 2.0
 _TIDY_SECONDS = 600.0
 _PEERS_SECONDS = 1.0
@@ -121,8 +122,8 @@ class Life:
         self._engine.stop_claiming()
         idle = self._engine.wait_idle(max(0.1, begin + _DRAIN_SECONDS - time.monotonic()))
         # What still runs after that is thrown out of the engine by the new owner of its work, as after a kill.
-        self._engine.hand_back(self.executor_id)
-        self._heartbeat.stop()
+        _leave("hand back", lambda: self._engine.hand_back(self.executor_id))
+        _leave("heartbeat", self._heartbeat.stop)
         log.info("worker.stopped", idle=idle, seconds=round(time.monotonic() - begin, 1))
 
     def _start(self, name: str, every: float, work: Callable[[], None]) -> None:
@@ -171,6 +172,23 @@ class Life:
         self._engine.hand_back(dead.executor_id)
         with self._database.write() as session:
             workers.remove(session, dead.executor_id)
+
+
+def _leave(what: str, work: Callable[[], None], seconds: float = _LEAVE_SECONDS) -> None:
+    """Do `work`, unless it fails or takes too long: a worker that ends without it is found dead by its peers."""
+
+    def run() -> None:
+        try:
+            work()
+        except Exception as error:
+            log.warning("worker.left", undone=what, error=str(error), exc_info=True)
+
+    # A thread of its own, since the engine waits for its database for as long as that is away.
+    thread = threading.Thread(target=run, name="leave", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        log.warning("worker.left", undone=what, error=f"not done within {seconds:g} s")
 
 
 def _gone(process: processes.Process, seconds: float = 2.0) -> bool:

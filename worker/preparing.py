@@ -23,6 +23,7 @@ from ninfer_core.verify.task import Prepared
 from service.blobs import BlobStore
 from service.records import content, conversions, jobs, runs
 from service.records.database import Database
+from worker import plans
 from worker.errors import RowMissing
 from worker.sources import StoredFiles
 from worker.watch import Ticket, Watch
@@ -70,6 +71,7 @@ class Verification:
     """A verification prepared, with its files open."""
 
     prepared: Prepared
+    plan: str  # digest of the list of its tasks
     files: StoredFiles
     recipe: Mapping[str, Any] | None
     stack: ExitStack
@@ -103,6 +105,7 @@ class Drafted:
     """A conversion planned, with its sources open; no draft where the recipe and its sources do not fit together."""
 
     draft: Draft | None
+    plan: str  # digest of the list of its tasks; empty without a draft
     findings: Findings
     counting: Counting
     stack: ExitStack
@@ -145,7 +148,8 @@ def open_verification(store: Store, job_id: str) -> Verification:
             workers=store.threads,
             progress=Counting(store.watch),
         )
-        return Verification(prepared, files, None if against is None else against.recipe, stack.pop_all())
+        recipe = None if against is None else against.recipe
+        return Verification(prepared, plans.digest(prepared.tasks), files, recipe, stack.pop_all())
 
 
 def open_draft(store: Store, job_id: str) -> Drafted:
@@ -163,7 +167,8 @@ def open_draft(store: Store, job_id: str) -> Drafted:
             output = row.output
             pool = Pool(store.threads, counting)
             draft = Draft(plan, output["name"], output["revision"], output["max_file_bytes"], pool)
-        return Drafted(draft, findings, counting, stack.pop_all())
+        digest = "" if draft is None else plans.digest(draft.tasks)
+        return Drafted(draft, digest, findings, counting, stack.pop_all())
 
 
 def _material(

@@ -4,9 +4,12 @@ Every worker does this every few seconds; doing it twice, or at once, changes no
 """
 
 import os
+import re
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Protocol
 
 import structlog
@@ -14,12 +17,14 @@ import structlog
 from service.queue import ENDED, GAVE_UP, LIST_OBJECTS, listing_id
 from service.records import content, jobs, workers
 from worker.context import GIVEN_UP, INTERNAL, Context
-from worker.workflows.listing import mark_unreadable
 
 log = structlog.get_logger()
 
 _AT_ONCE = 1_000
 _STRAY_TIMES = 6
+_JOB_ID = re.compile(r"[0-9a-f]{32}\Z")
+_PARTIAL = ".partial"
+_PARTIAL_SECONDS = 24 * 3600.0  # an upload that nobody has written to for so long is over
 KEPT_SECONDS = 24 * 3600.0  # what the engine remembers of work that has ended; our own tables have all of it
 
 
@@ -43,11 +48,12 @@ class Sweep:
     def __init__(self, context: Context, engine: Engine) -> None:
         self._context, self._engine = context, engine
         self._strays: Counter[str] = Counter()
+        self._seen_to = ""
 
     def __call__(self) -> None:
         """All of it, once. Raises: SQLAlchemyError."""
         _jobs(self._context)
-        _listings(self._context)
+        self._seen_to = _listings(self._context, self._seen_to)
         _orphans(self._context, self._engine.hand_back)
         self._put_back_strays()
 
@@ -66,15 +72,31 @@ class Sweep:
 
 
 def tidy(context: Context) -> None:
-    """What may wait: the engine's memory of ended work, and folders of jobs that are over."""
+    """What may wait: the engine's memory of ended work, folders of jobs that are over, uploads that broke off."""
     while context.queue.forget(KEPT_SECONDS):
         context.watch.check()
+    _clear_work(context)
+    _clear_incoming(context.store.blobs.root / "incoming")
+
+
+def _clear_work(context: Context) -> None:
     with suppress(OSError):
-        for name in os.listdir(context.store.blobs.root / "work"):
+        for name in filter(_JOB_ID.match, os.listdir(context.store.blobs.root / "work")):
             with context.database.read() as session:
                 job = jobs.get(session, name)
-            if job is not None and job.state not in jobs.OPEN:
+            # A job is stored before anybody makes its folder: where there is none, there never will be.
+            if job is None or job.state not in jobs.OPEN:
                 context.store.blobs.clear_work(name)
+
+
+def _clear_incoming(folder: Path) -> None:
+    """Only where files cannot be nameless does anything lie here; see `service.blobs`."""
+    oldest = time.time() - _PARTIAL_SECONDS
+    with suppress(OSError):
+        for path in folder.iterdir():
+            with suppress(OSError):
+                if path.name.endswith(_PARTIAL) and path.lstat().st_mtime < oldest:
+                    path.unlink()
 
 
 def _jobs(context: Context) -> None:
@@ -94,16 +116,18 @@ def _jobs(context: Context) -> None:
                 context.fail(job.id, INTERNAL, "the job ended without a result; the worker's log says why")
 
 
-def _listings(context: Context) -> None:
+def _listings(context: Context, after: str) -> str:
+    """Artifacts whose listing the engine does not know; where to begin the next time, so that all get their turn.
+
+    One that it has ended could not be read. It has had its attempts, and more of them once the engine forgets these.
+    """
     with context.database.read() as session:
-        waiting = content.unlisted(session, _AT_ONCE)
+        waiting = content.unlisted(session, _AT_ONCE, after)
     said = context.queue.status([listing_id(artifact.id) for artifact in waiting])
     for artifact in waiting:
-        status = said[listing_id(artifact.id)]
-        if status is None:
+        if said[listing_id(artifact.id)] is None:
             context.queue.enqueue(LIST_OBJECTS, listing_id(artifact.id), artifact.id)
-        elif status in ENDED:
-            mark_unreadable(context.store, artifact.id)
+    return waiting[-1].id if len(waiting) == _AT_ONCE else ""
 
 
 def _orphans(context: Context, hand_back: Callable[[str], None]) -> None:

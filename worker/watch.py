@@ -133,6 +133,8 @@ class Watch:
             except SQLAlchemyError as error:
                 # Nothing depends on it but how soon a cancellation is seen, and what a progress bar shows.
                 log.warning("watch.failed", error=str(error))
+            except Exception:
+                log.exception("watch.broke")
 
     def _ask(self, tickets: list[Ticket]) -> None:
         with self._database.read() as session:

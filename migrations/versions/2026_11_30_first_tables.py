@@ -180,6 +180,7 @@ def _jobs() -> None:
             "error": [TEXT],
             "objects": [BIG],
             "bytes": [BIG],
+            "plan": [DIGEST],
             "created_at": MOMENT,
             "started_at": [MOMENT],
             "finished_at": [MOMENT],

@@ -104,9 +104,13 @@ def artifacts(
     return cut(rows, limit, lambda row: encode(_LISTING, row.id))
 
 
-def unlisted(session: Session, limit: int) -> list[Artifact]:
-    """Artifacts of every project whose directory was not read yet, oldest first."""
+def unlisted(session: Session, limit: int, after: str = "") -> list[Artifact]:
+    """Artifacts of every project whose directory was not read yet, oldest first; `after` is an id to begin behind."""
     pending = Artifact.listing == literal(
         "pending", literal_execute=True
     )  # a literal, or SQLite ignores the index
-    return list(session.scalars(select(Artifact).where(pending).order_by(Artifact.id).limit(limit)))
+    return list(
+        session.scalars(
+            select(Artifact).where(pending, Artifact.id > after).order_by(Artifact.id).limit(limit)
+        )
+    )

@@ -11,7 +11,7 @@ from service.records.artifacts import (
     find_blobs,
     unlisted,
 )
-from service.records.objects import list_objects, object_at, objects
+from service.records.objects import add_objects, list_objects, object_at, objects
 from service.records.sources import (
     add_checkpoint,
     add_recipe,
@@ -27,6 +27,7 @@ __all__ = [
     "add_artifact",
     "add_blob",
     "add_checkpoint",
+    "add_objects",
     "add_recipe",
     "artifact",
     "artifacts",

@@ -7,6 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from service.records import findings as noted
+from service.records.events import require_open
 from service.records.models import Conversion, ConversionFinding, ConversionObject
 from service.records.pages import Page, cut, decode, encode, fetched, ordinal
 from service.records.rows import insert_new, values
@@ -49,7 +50,14 @@ def save(
     document: dict[str, Any],
     artifact_id: str | None = None,
 ) -> None:
-    """Set verdict, document and what was made, unless they are set; `verdict` is `written` or `refused`."""
+    """Set verdict, document and what was made, unless they are set; `verdict` is `written` or `refused`.
+
+    Raises: JobOver.
+    """
+    job_id = session.scalar(select(Conversion.job_id).where(Conversion.id == conversion_id))
+    if job_id is None:
+        return
+    require_open(session, job_id)
     found = session.get(
         Conversion, conversion_id, with_for_update={"key_share": True}, populate_existing=True
     )
@@ -63,19 +71,21 @@ def save(
 
 
 def save_objects(session: Session, conversion_id: str, rows: Iterable[ConversionObject]) -> None:
-    """Store how objects were made; what is there stands."""
+    """Store how objects were made; what is there stands. Raises: JobOver."""
     owner = _owner(session, conversion_id)
     insert_new(session, ConversionObject, ({**values(row), **owner} for row in rows))
 
 
 def save_findings(session: Session, conversion_id: str, rows: Iterable[ConversionFinding]) -> None:
-    """Store findings; what is there by number stands."""
+    """Store findings; what is there by number stands. Raises: JobOver."""
     noted.save(session, ConversionFinding, _owner(session, conversion_id), rows)
 
 
 def _owner(session: Session, conversion_id: str) -> dict[str, str]:
-    query = select(Conversion.project_id).where(Conversion.id == conversion_id)
-    return {"conversion_id": conversion_id, "project_id": session.execute(query).scalar_one()}
+    query = select(Conversion.project_id, Conversion.job_id).where(Conversion.id == conversion_id)
+    project_id, job_id = session.execute(query).one()
+    require_open(session, job_id)
+    return {"conversion_id": conversion_id, "project_id": project_id}
 
 
 def objects(

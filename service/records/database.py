@@ -35,10 +35,6 @@ class Database:
         with self._write.begin() as session:
             yield session
 
-    def clock(self, session: Session) -> float:
-        """Seconds since 1970 by the database's clock."""
-        return clock(session)
-
     def close(self) -> None:
         """Close every connection that is not in use."""
         self.engine.dispose()

@@ -71,6 +71,15 @@ class ProfileChanged(RecordsError):
         self.version = version
 
 
+class JobOver(RecordsError):
+    """A job that has come to its end, or that is not there: nothing more is stored of what came of it."""
+
+    code = "job_over"
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"job {job_id} is over; nothing more is stored of it")
+
+
 class NoOutcomes(RecordsError):
     """A shard that is not done, or whose outcomes were dropped when its job ended."""
 

@@ -1,12 +1,15 @@
 """What a job says of itself, numbered 1, 2, ... without a gap."""
 
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from service.records.errors import JobOver
 from service.records.models import Job, JobEvent
 from service.records.types import now
+
+OPEN: Final = ("queued", "running")
 
 
 def locked(session: Session, job_id: str) -> Job | None:
@@ -16,6 +19,14 @@ def locked(session: Session, job_id: str) -> Job | None:
     """
     # Not a full FOR UPDATE: that would also hold up rows that only refer to the job.
     return session.get(Job, job_id, with_for_update={"key_share": True}, populate_existing=True)
+
+
+def require_open(session: Session, job_id: str) -> Job:
+    """The job, locked as by `locked`. Raises: JobOver."""
+    found = locked(session, job_id)
+    if found is None or found.state not in OPEN:
+        raise JobOver(job_id)
+    return found
 
 
 def add_event(session: Session, job: Job, key: str, type: str, data: dict[str, Any]) -> None:  # noqa: A002  as the column

@@ -5,7 +5,7 @@ from typing import Any, Final
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
-from service.records.events import add_event, events, locked
+from service.records.events import OPEN, add_event, events, locked, require_open
 from service.records.models import Artifact, Conversion, Job, Run
 from service.records.pages import Page, cut, decode, encode, fetched, identifier
 from service.records.rows import insert_new, values
@@ -18,8 +18,10 @@ from service.records.shards import (
     plan,
     progress,
     progress_of,
+    segment,
     shard,
     shards,
+    waiting,
 )
 from service.records.types import now
 
@@ -39,17 +41,20 @@ __all__ = [
     "get",
     "job",
     "jobs",
+    "locked",
     "open_jobs",
     "outcomes",
     "plan",
     "progress",
     "progress_of",
     "request_cancel",
+    "require_open",
+    "segment",
     "shard",
     "shards",
+    "waiting",
 ]
 
-OPEN: Final = ("queued", "running")
 FINAL: Final = ("passed", "failed", "incomplete", "error", "cancelled")
 _LISTING = "jobs"
 

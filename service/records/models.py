@@ -228,6 +228,7 @@ class Job(OfProject, Base):
     error: Mapped[Any] = mapped_column(Json, nullable=True)  # {"code", "detail"} when the state is `error`
     objects: Mapped[int | None]  # in all; known once the work is planned
     bytes: Mapped[int | None]  # to read in all
+    plan: Mapped[str | None] = mapped_column(DIGEST)  # of the list of tasks that its shards were cut from
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]

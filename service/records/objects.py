@@ -24,9 +24,12 @@ def list_objects(
     model_id: str | None,
     weights_id: str | None,
 ) -> None:
-    """Store what the directory says, unless that was done before; `listing` is `listed` or `unreadable`."""
+    """Store what the directory says, unless that was done before; `listing` is `listed` or `unreadable`.
+
+    A directory that could be read overrules an earlier attempt at which it could not, never the other way round.
+    """
     artifact = session.get(Artifact, artifact_id, with_for_update={"key_share": True}, populate_existing=True)
-    if artifact is None or artifact.listing != "pending":
+    if artifact is None or artifact.listing in ("listed", listing):
         return
     session.execute(delete(Object).where(Object.artifact_id == artifact_id))
     owner = {"artifact_id": artifact_id, "project_id": artifact.project_id}
@@ -36,6 +39,13 @@ def list_objects(
     artifact.model_id = model_id
     artifact.weights_id = weights_id
     session.flush()
+
+
+def add_objects(session: Session, artifact_id: str, rows: Iterable[Object]) -> None:
+    """Store objects of an artifact at places where none is known; what is there stands."""
+    query = select(Artifact.project_id).where(Artifact.id == artifact_id)
+    owner = {"artifact_id": artifact_id, "project_id": session.execute(query).scalar_one()}
+    insert_new(session, Object, ({**values(row), **owner} for row in rows))
 
 
 def ordinals(artifact_id: str, name: str) -> Select[int]:

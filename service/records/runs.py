@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Select, func, literal, select
 from sqlalchemy.orm import Session
 
 from service.records import findings as noted
+from service.records.events import require_open
 from service.records.models import Finding, Object, Result, Run
 from service.records.objects import ordinals
 from service.records.pages import Page, cut, decode, encode, fetched, identifier, metric, ordinal
@@ -65,7 +66,11 @@ def runs(
 def save(
     session: Session, run_id: str, *, verdict: str, report_head: dict[str, Any], errors: int, advisories: int
 ) -> None:
-    """Set verdict and report, unless they are set."""
+    """Set verdict and report, unless they are set. Raises: JobOver."""
+    job_id = session.scalar(select(Run.job_id).where(Run.id == run_id))
+    if job_id is None:
+        return
+    require_open(session, job_id)
     found = session.get(Run, run_id, with_for_update={"key_share": True}, populate_existing=True)
     if found is None or found.verdict is not None:
         return
@@ -78,18 +83,19 @@ def save(
 
 
 def save_results(session: Session, run_id: str, rows: Iterable[Result]) -> None:
-    """Store what was found of objects; what is there stands."""
+    """Store what was found of objects; what is there stands. Raises: JobOver."""
     owner = _owner(session, run_id)
     insert_new(session, Result, ({**values(row), **owner} for row in rows))
 
 
 def save_findings(session: Session, run_id: str, rows: Iterable[Finding]) -> None:
-    """Store findings; what is there by number stands."""
+    """Store findings; what is there by number stands. Raises: JobOver."""
     noted.save(session, Finding, _owner(session, run_id), rows)
 
 
 def _owner(session: Session, run_id: str) -> dict[str, str]:
-    project_id = session.execute(select(Run.project_id).where(Run.id == run_id)).scalar_one()
+    project_id, job_id = session.execute(select(Run.project_id, Run.job_id).where(Run.id == run_id)).one()
+    require_open(session, job_id)
     return {"run_id": run_id, "project_id": project_id}
 
 

@@ -23,32 +23,52 @@ class Progress:
     bytes: int | None
 
 
-def plan(session: Session, job_id: str, objects: int, bytes: int, rows: Sequence[Shard]) -> list[Shard]:  # noqa: A002  as the column
-    """Store the plan, unless there is one: the first stands. The stored shards; they may be none."""
+def plan(
+    session: Session,
+    job_id: str,
+    objects: int,
+    bytes: int,  # noqa: A002  as the column
+    rows: Sequence[Shard],
+    digest: str | None = None,
+) -> list[Shard]:
+    """Store the plan, unless there is one: the first stands. The stored shards; they may be none.
+
+    `digest` is that of the list of tasks that the shards were cut from.
+    """
     job = locked(session, job_id)
     if job is not None and job.objects is None:
         owner = {"job_id": job_id, "project_id": job.project_id}
         insert_new(session, Shard, [{**values(row), **owner} for row in rows])
         job.objects = objects
         job.bytes = bytes
+        job.plan = digest
         session.flush()
     return shards(session, job_id)
 
 
 def shards(session: Session, job_id: str) -> list[Shard]:
-    """The shards of a job in order, without their outcomes."""
-    return list(session.scalars(_without_outcomes(job_id).order_by(Shard.number)))
+    """The shards of a job in order, without what they found out and wrote."""
+    return list(session.scalars(_light(job_id).order_by(Shard.number)))
 
 
 def shard(session: Session, job_id: str, number: int) -> Shard | None:
-    """A shard, without its outcomes."""
-    return session.scalars(_without_outcomes(job_id).where(Shard.number == number)).one_or_none()
+    """A shard, without what it found out and wrote."""
+    return session.scalars(_light(job_id).where(Shard.number == number)).one_or_none()
 
 
-def _without_outcomes(job_id: str) -> Select[Shard]:
-    # They may be large, and whoever asks for a shard mostly wants its limits.
+def _light(job_id: str) -> Select[Shard]:
+    # Both may be large, and whoever asks for a shard mostly wants its limits.
+    heavy = (defer(Shard.outcomes, raiseload=True), defer(Shard.segment, raiseload=True))
     query = select(Shard).where(Shard.job_id == job_id)
-    return query.options(defer(Shard.outcomes, raiseload=True)).execution_options(populate_existing=True)
+    return query.options(*heavy).execution_options(populate_existing=True)
+
+
+def waiting(session: Session, job_id: str) -> list[int]:
+    """Numbers of the shards that hold tasks and are not done, in order."""
+    query = select(Shard.number).where(
+        Shard.job_id == job_id, Shard.done.is_(False), Shard.first < Shard.stop
+    )
+    return list(session.scalars(query.order_by(Shard.number)))
 
 
 def advance(session: Session, job_id: str, number: int, bytes_done: int) -> None:
@@ -72,7 +92,11 @@ def finish_shard(session: Session, job_id: str, number: int, outcomes: str, segm
     if job is None or job.finished_at is not None:
         return False
     found = session.get(
-        Shard, (job_id, number), options=[defer(Shard.outcomes)], with_for_update=True, populate_existing=True
+        Shard,
+        (job_id, number),
+        options=[defer(Shard.outcomes), defer(Shard.segment)],
+        with_for_update=True,
+        populate_existing=True,
     )
     if found is None or found.done:
         return False
@@ -93,6 +117,13 @@ def outcomes(session: Session, job_id: str, number: int) -> str:
     if found is None:
         raise NoOutcomes(job_id, number)
     return found
+
+
+def segment(session: Session, job_id: str, number: int) -> Any:
+    """What a shard of a conversion wrote; None when it is not done, or wrote nothing."""
+    return session.scalar(
+        select(Shard.segment).where(Shard.job_id == job_id, Shard.number == number, Shard.done.is_(True))
+    )
 
 
 def drop_outcomes(session: Session, job_id: str) -> None:

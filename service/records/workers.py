@@ -1,6 +1,8 @@
 """Queries over live workers: their heartbeats by the database's clock, which is the same for all of them."""
 
-from sqlalchemy import delete, select
+from typing import cast
+
+from sqlalchemy import CursorResult, delete, select, update
 from sqlalchemy.orm import Session
 
 from service.records.database import clock
@@ -8,11 +10,19 @@ from service.records.models import Worker
 from service.records.rows import insert
 
 
-def beat(session: Session, executor_id: str, *, host: str, machine: str, pid: int, started: int) -> None:
-    """Say that a worker lives."""
+def enter(session: Session, executor_id: str, *, host: str, machine: str, pid: int, started: int) -> None:
+    """Say that a worker lives from now on."""
     facts = {"host": host, "machine": machine, "pid": pid, "started": started, "beat_at": clock(session)}
     statement = insert(session, Worker).values(executor_id=executor_id, **facts)
     session.connection().execute(statement.on_conflict_do_update(index_elements=["executor_id"], set_=facts))
+
+
+def beat(session: Session, executor_id: str) -> bool:
+    """Say that a worker still lives; False when its row is gone: it was taken for dead."""
+    # One statement that writes no new row: between a look and an insert, a peer could remove it unnoticed.
+    statement = update(Worker).where(Worker.executor_id == executor_id).values(beat_at=clock(session))
+    done = session.execute(statement.execution_options(synchronize_session=False))
+    return cast("CursorResult[None]", done).rowcount == 1
 
 
 def stale(session: Session, older_than_seconds: float) -> list[Worker]:

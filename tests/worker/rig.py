@@ -19,8 +19,8 @@ from ninfer_core.opening import ArtifactKind
 from service import artifacts, checkpoints, jobs
 from service.blobs import BlobStore
 from service.contents import NamedDigest, Stored, keep
-from service.gate import Gate
 from service.job_requests import Convert, Output, Verify
+from service.parts import Parts
 from service.queue import Queue, prepare
 from service.records import jobs as job_rows
 from service.records import models, workers
@@ -81,7 +81,7 @@ class Rig:
     """One service."""
 
     settings: Settings
-    gate: Gate
+    parts: Parts
     queue: Queue
     workers: list[Worker] = field(default_factory=list)
 
@@ -111,23 +111,23 @@ class Rig:
 
     def store(self, path: Path) -> Stored:
         """The content of a file."""
-        with self.gate.blobs.writer() as writer, path.open("rb") as file:
+        with self.parts.blobs.writer() as writer, path.open("rb") as file:
             while piece := file.read(1 << 20):
                 writer.write(piece)
-            return keep(self.gate, PROJECT, writer)
+            return keep(self.parts, PROJECT, writer)
 
     def push(self, path: Path, kind: ArtifactKind = "ninfer") -> models.Artifact:
         """An artifact of one file."""
-        return artifacts.push_one(self.gate, PROJECT, kind, path.name, self.store(path))[0]
+        return artifacts.push_one(self.parts, PROJECT, kind, path.name, self.store(path))[0]
 
     def checkpoint(self, folder: Path) -> str:
         """Every file of a folder; its id."""
         files = [NamedDigest(path.name, self.store(path).digest) for path in sorted(folder.iterdir())]
-        return checkpoints.push(self.gate, PROJECT, files, repository=None, revision=None)[0].id
+        return checkpoints.push(self.parts, PROJECT, files, repository=None, revision=None)[0].id
 
     def job(self, request: Verify | Convert) -> str:
         """A new job; its id."""
-        return jobs.create(self.gate, PROJECT, request, jobs.Sent("sha256:" + "0" * 64, None)).id
+        return jobs.create(self.parts, PROJECT, request, jobs.Sent("sha256:" + "0" * 64, None)).id
 
     def verify(
         self,
@@ -150,7 +150,7 @@ class Rig:
 
     def row(self, job_id: str) -> models.Job:
         """The job as it is now."""
-        with self.gate.database.read() as session:
+        with self.parts.database.read() as session:
             job = job_rows.get(session, job_id)
         assert job is not None
         return job
@@ -166,17 +166,17 @@ class Rig:
 
     def shards_done(self, job_id: str) -> int:
         """How many shards are done."""
-        with self.gate.database.read() as session:
+        with self.parts.database.read() as session:
             return sum(shard.done for shard in job_rows.shards(session, job_id))
 
     def beats(self) -> list[models.Worker]:
         """The workers' rows."""
-        with self.gate.database.read() as session:
+        with self.parts.database.read() as session:
             return workers.all(session)
 
     def report(self, job_id: str) -> dict[str, Any]:
         """The report of a run, put together from its rows as the API does."""
-        with self.gate.database.read() as session:
+        with self.parts.database.read() as session:
             run = session.scalars(select(models.Run).where(models.Run.job_id == job_id)).one()
             pairs = session.execute(
                 select(models.Object, models.Result)
@@ -207,7 +207,7 @@ class Rig:
     def rows(self, job_id: str) -> dict[str, Any]:
         """Every row that a job leaves behind, without ids and times; equal for two jobs that asked the same."""
         found: dict[str, Any] = {}
-        with self.gate.database.read() as session:
+        with self.parts.database.read() as session:
             job = job_rows.get(session, job_id)
             assert job is not None
             tables: list[tuple[Any, Any]] = [
@@ -232,7 +232,7 @@ class Rig:
 
     def events(self, job_id: str) -> list[tuple[int, str, str]]:
         """(number, type, key) of what the job said."""
-        with self.gate.database.read() as session:
+        with self.parts.database.read() as session:
             return [(row.seq, row.type, row.key) for row in job_rows.events(session, job_id, 0, 10_000)]
 
     def close(self) -> None:
@@ -241,7 +241,7 @@ class Rig:
             worker.send(signal.SIGKILL)
             worker.process.wait(10)
         self.queue.close()
-        self.gate.database.close()
+        self.parts.database.close()
 
 
 def _values(row: Any) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def rig(data: Path, url: str | None = None, **settings: Any) -> Iterator[Rig]:
     prepare(made.engine_url)
     database = Database(made.records_url)
     queue = Queue(made.engine_url)
-    built = Rig(made, Gate(made, database, BlobStore(data), queue), queue)
+    built = Rig(made, Parts(made, database, BlobStore(data), queue), queue)
     try:
         yield built
     finally:

@@ -64,7 +64,7 @@ def held_to(rig: Rig, material: Material, what: str, job_id: str, expected: dict
     assert [number for number, _, _ in events] == list(range(1, len(events) + 1))
     if what == "convert":
         [file] = found["artifact_files"]
-        assert rig.gate.blobs.path(file["sha256"]).read_bytes() == material.artifact.read_bytes()
+        assert rig.parts.blobs.path(file["sha256"]).read_bytes() == material.artifact.read_bytes()
         until("the work folder is gone", lambda: not (rig.settings.data / "work" / job_id).exists())
     else:
         assert rig.report(job_id)["verdict"] == "passed"
@@ -183,11 +183,11 @@ def writing(rig: Rig) -> int:
         WHERE database = (SELECT oid FROM pg_database WHERE datname = current_database())
         AND mode IN ('RowShareLock', 'RowExclusiveLock') AND pid <> pg_backend_pid()
     """
-    with rig.gate.database.read() as session:
+    with rig.parts.database.read() as session:
         return int(session.execute(text(query)).scalar_one())
 
 
 def pretend_elsewhere(rig: Rig, executor_id: str) -> None:
     """Let a worker's row say that it runs on another machine."""
-    with rig.gate.database.write() as session:
+    with rig.parts.database.write() as session:
         session.execute(update(Row).where(Row.executor_id == executor_id).values(machine="elsewhere"))

@@ -19,7 +19,7 @@ from tests.worker.rig import PROJECT, Rig, until
 
 def stored(rig: Rig, job: models.Job) -> tuple[models.Artifact, list[models.ArtifactFile]]:
     """The artifact of a job, and its files."""
-    with rig.gate.database.read() as session:
+    with rig.parts.database.read() as session:
         artifact = content.artifact(session, job.artifact_id or "")
         assert artifact is not None
         return artifact, content.files(session, artifact.id)
@@ -27,7 +27,7 @@ def stored(rig: Rig, job: models.Job) -> tuple[models.Artifact, list[models.Arti
 
 def objects(rig: Rig, artifact: models.Artifact) -> list[models.Object]:
     """What is listed of it."""
-    with rig.gate.database.read() as session:
+    with rig.parts.database.read() as session:
         query = select(models.Object).where(models.Object.artifact_id == artifact.id)
         return list(session.scalars(query.order_by(models.Object.ordinal)))
 
@@ -45,7 +45,7 @@ def test_conversion_makes_the_bytes_of_the_command_line(
     assert (job.state, job.error) == ("passed", None)
     artifact, files = stored(shared, job)
     assert [file.name for file in files] == ["out.ninfer"]
-    assert shared.gate.blobs.path(files[0].sha256).read_bytes() == material.artifact.read_bytes()
+    assert shared.parts.blobs.path(files[0].sha256).read_bytes() == material.artifact.read_bytes()
     assert (artifact.origin, artifact.listing, artifact.object_count) == ("converted", "listed", COUNT + 3)
     rows = shared.rows(job.id)
     conversion = rows["conversions"][0]
@@ -70,7 +70,7 @@ def test_conversion_in_parts(shared: Rig, material: Material, checkpoint: str, t
     artifact, files = stored(shared, job)
     assert len(files) > 3
     for file in files:
-        assert shared.gate.blobs.path(file.sha256).read_bytes() == (tmp_path / file.name).read_bytes()
+        assert shared.parts.blobs.path(file.sha256).read_bytes() == (tmp_path / file.name).read_bytes()
     digests = [FileDigest(file.name, file.bytes, file.sha256) for file in files]
     assert artifact.digest == artifact_digest("ninfer", digests)
 
@@ -168,7 +168,7 @@ def test_content_that_is_gone_is_an_error(shared: Rig, tmp_path: Path) -> None:
     path.write_bytes(os.urandom(5000))
     artifact = shared.push(path)
     until("it is listed", lambda: stored_listing(shared, artifact.digest) != "pending")
-    shared.gate.blobs.path(artifact.digest.removeprefix("sha256:")).unlink()
+    shared.parts.blobs.path(artifact.digest.removeprefix("sha256:")).unlink()
     job = shared.finished(shared.verify(artifact.digest))
     assert job.state == "error"
     assert job.error is not None
@@ -177,7 +177,7 @@ def test_content_that_is_gone_is_an_error(shared: Rig, tmp_path: Path) -> None:
 
 def stored_listing(rig: Rig, digest: str) -> str:
     """How far an artifact's listing is."""
-    with rig.gate.database.read() as session:
+    with rig.parts.database.read() as session:
         artifact = content.find_artifact(session, PROJECT, digest)
     assert artifact is not None
     return artifact.listing
@@ -192,7 +192,7 @@ def test_content_that_is_no_longer_what_was_stored_does_not_pass(
     copy.write_bytes(bytes(content_) + bytes(512))
     artifact = shared.push(copy)
     first = shared.finished(shared.verify(artifact.digest))
-    path = shared.gate.blobs.path(artifact.digest.removeprefix("sha256:"))
+    path = shared.parts.blobs.path(artifact.digest.removeprefix("sha256:"))
     path.chmod(0o644)
     content_ = bytearray(path.read_bytes())
     content_[-1] = 1  # behind every object

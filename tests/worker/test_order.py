@@ -9,8 +9,10 @@ from sqlalchemy import delete
 from service.artifacts import listing_id
 from service.queue import CONVERT_SHARD, shard_id
 from service.records import content, jobs, models
+from tests.worker.inside import inside
 from tests.worker.material import Material
-from tests.worker.rig import PROJECT, Rig, until
+from tests.worker.rig import PROJECT, Rig, new_id, until
+from worker.sweep import tidy
 
 
 def long_job(rig: Rig, material: Material) -> str:
@@ -23,7 +25,7 @@ def test_a_running_job_is_cancelled_within_two_seconds(alone: Rig, material: Mat
     job_id = long_job(alone, material)
     until("it has begun", lambda: alone.shards_done(job_id) >= 1)
     begin = time.monotonic()
-    with alone.gate.database.write() as session:
+    with alone.parts.database.write() as session:
         jobs.request_cancel(session, PROJECT, job_id)
     job = alone.finished(job_id)
     assert job.state == "cancelled"
@@ -38,7 +40,7 @@ def test_a_running_job_is_cancelled_within_two_seconds(alone: Rig, material: Mat
 
 def test_a_queued_job_is_cancelled_at_once(alone: Rig, material: Material) -> None:
     job_id = long_job(alone, material)
-    with alone.gate.database.write() as session:
+    with alone.parts.database.write() as session:
         jobs.request_cancel(session, PROJECT, job_id)
     assert alone.row(job_id).state == "cancelled"
     alone.started()
@@ -99,24 +101,24 @@ class Silent:
     """A queue that takes everything and does nothing: the crash between the commit and the enqueue."""
 
     def enqueue(self, workflow: str, id: str, *args: str) -> None:  # noqa: A002  as the port
-        """See `service.gate.Enqueues`."""
+        """See `service.parts.Enqueues`."""
 
 
 def test_the_sweep_puts_in_line_what_the_engine_never_heard_of(alone: Rig, material: Material) -> None:
     from dataclasses import replace
 
-    whole = alone.gate
-    alone.gate = replace(whole, queue=Silent())
+    whole = alone.parts
+    alone.parts = replace(whole, queue=Silent())
     job_id = long_job(alone, material)
     artifact = alone.push(material.artifact)
-    alone.gate = whole
+    alone.parts = whole
     assert status(alone, job_id) is None
     assert status(alone, listing_id(artifact.id)) is None
     alone.started()
     assert alone.finished(job_id).state == "passed"
 
     def listed() -> bool:
-        with alone.gate.database.read() as session:
+        with alone.parts.database.read() as session:
             found = content.artifact(session, artifact.id)
             return found is not None and found.listing == "listed"
 
@@ -151,6 +153,26 @@ def test_a_shard_that_the_engine_gave_up_ends_its_job(alone: Rig, material: Mate
     assert job.error == {"code": "gave_up", "detail": "shard 3 ended its worker too often"}
 
 
+def test_what_nobody_will_ask_for_again_is_tidied_away(alone: Rig) -> None:
+    from tests.worker.test_parts import a_job
+
+    work, incoming = alone.settings.data / "work", alone.settings.data / "incoming"
+    open_, over = a_job(alone).id, a_job(alone, "cancelled").id
+    names = [open_, over, new_id(), "somebody's"]
+    for name in names:
+        (work / name).mkdir()
+        (work / name / "segment").write_bytes(b"1")
+    yesterday = time.time() - 25 * 3600
+    for name in ("old.partial", "new.partial", "old"):
+        (incoming / name).write_bytes(b"1")
+        if name.startswith("old"):
+            os.utime(incoming / name, (yesterday, yesterday))
+    with inside(alone) as context:
+        tidy(context)
+    assert sorted(path.name for path in work.iterdir()) == sorted((open_, "somebody's"))
+    assert sorted(path.name for path in incoming.iterdir()) == ["new.partial", "old"]
+
+
 def tell_engine(rig: Rig, id_: str, said: str, executor_id: str | None = None) -> None:
     """Change what the engine says of a workflow, and of who has begun it."""
     import sqlite3
@@ -167,7 +189,7 @@ def test_work_of_a_worker_that_nobody_remembers_is_handed_on(alone: Rig, materia
     job_id = long_job(alone, material)
     until("it has begun", lambda: alone.shards_done(job_id) >= 1)
     worker.kill()
-    with alone.gate.database.write() as session:
+    with alone.parts.database.write() as session:
         session.execute(delete(models.Worker))
     alone.started()
     assert alone.finished(job_id).state == "passed"

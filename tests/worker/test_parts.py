@@ -19,7 +19,7 @@ from worker.heartbeat import Heartbeat, beats
 from worker.processes import Process
 from worker.sessions import KEPT, Sessions
 from worker.sources import StoredFiles
-from worker.watch import Cancelled, Draining, Watch
+from worker.watch import Cancelled, Draining, Ticket, Watch
 from worker.workflows.shards import cut
 
 ME = Process("here", 1, 2)
@@ -37,7 +37,7 @@ def a_job(rig: Rig, state: str = "running") -> models.Job:
         created_at=now(),
         cancel_requested=False,
     )
-    with rig.gate.database.write() as session:
+    with rig.parts.database.write() as session:
         jobs.add(session, job)
     return job
 
@@ -55,33 +55,33 @@ def watching(database: Database) -> Iterator[Watch]:
 
 def test_heartbeat_beats_and_leaves_nothing_behind(alone: Rig) -> None:
     lost = threading.Event()
-    heart = Heartbeat(alone.gate.database, "one", ME, 0.05, lost.set)
+    heart = Heartbeat(alone.parts.database, "one", ME, 0.05, lost.set)
     heart.begin()
-    [first] = beats(alone.gate.database)
+    [first] = beats(alone.parts.database)
     assert (first.executor_id, first.process) == ("one", ME)
-    until("it beats again", lambda: beats(alone.gate.database)[0].beat_at > first.beat_at)
+    until("it beats again", lambda: beats(alone.parts.database)[0].beat_at > first.beat_at)
     assert heart.silence < 5
     heart.stop()
-    assert beats(alone.gate.database) == []
+    assert beats(alone.parts.database) == []
     assert not lost.is_set()
 
 
 def test_a_row_that_a_peer_removed_is_not_written_again(alone: Rig) -> None:
     lost = threading.Event()
-    heart = Heartbeat(alone.gate.database, "one", ME, 0.05, lost.set)
+    heart = Heartbeat(alone.parts.database, "one", ME, 0.05, lost.set)
     heart.begin()
-    with alone.gate.database.write() as session:
+    with alone.parts.database.write() as session:
         workers.remove(session, "one")
     assert lost.wait(10)
     until("the thread has ended", lambda: not heart.alive)
-    assert beats(alone.gate.database) == []
+    assert beats(alone.parts.database) == []
 
 
 def test_heartbeat_outlasts_a_database_that_is_kept_shut(alone: Rig) -> None:
     lost = threading.Event()
-    heart = Heartbeat(alone.gate.database, "one", ME, 0.05, lost.set)
+    heart = Heartbeat(alone.parts.database, "one", ME, 0.05, lost.set)
     heart.begin()
-    with alone.gate.database.write() as session:
+    with alone.parts.database.write() as session:
         workers.all(session)
         time.sleep(0.6)
         assert heart.silence > 0.4
@@ -91,7 +91,7 @@ def test_heartbeat_outlasts_a_database_that_is_kept_shut(alone: Rig) -> None:
 
 
 def test_work_hears_of_a_cancellation_and_of_the_end_of_its_job(alone: Rig) -> None:
-    with watching(alone.gate.database) as watch:
+    with watching(alone.parts.database) as watch:
         for end in (
             lambda session, job: jobs.request_cancel(session, PROJECT, job.id),
             lambda session, job: jobs.finish(
@@ -99,12 +99,12 @@ def test_work_hears_of_a_cancellation_and_of_the_end_of_its_job(alone: Rig) -> N
             ),
         ):
             job = a_job(alone)
-            with alone.gate.database.write() as session:
+            with alone.parts.database.write() as session:
                 jobs.begin(session, job.id)
             with watch.ticket(job.id, 0) as ticket:
                 ticket.advance(10)
                 begin = time.monotonic()
-                with alone.gate.database.write() as session:
+                with alone.parts.database.write() as session:
                     end(session, job)
                 with pytest.raises(Cancelled):  # noqa: PT012  it is asked until it answers
                     while time.monotonic() < begin + 10:
@@ -113,24 +113,42 @@ def test_work_hears_of_a_cancellation_and_of_the_end_of_its_job(alone: Rig) -> N
                 assert time.monotonic() - begin < 2
 
 
+def test_the_watch_outlasts_whatever_goes_wrong(alone: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = a_job(alone)
+    ask, failed = Watch._ask, threading.Event()
+
+    def fail_once(self: Watch, tickets: list[Ticket]) -> None:
+        if not failed.is_set():
+            failed.set()
+            raise ValueError("nobody expected this")
+        ask(self, tickets)
+
+    monkeypatch.setattr(Watch, "_ask", fail_once)
+    with watching(alone.parts.database) as watch, watch.ticket(job.id, 0) as ticket:
+        assert failed.wait(10)
+        with alone.parts.database.write() as session:
+            jobs.finish(session, job.id, "cancelled")
+        until("it is seen", lambda: ticket.cancelled)
+
+
 def test_progress_is_written_now_and_then(alone: Rig) -> None:
     job = a_job(alone)
     shard = models.Shard(number=0, first=0, stop=1, bytes=100, bytes_done=0, objects=1, done=False)
-    with alone.gate.database.write() as session:
+    with alone.parts.database.write() as session:
         jobs.plan(session, job.id, 1, 100, [shard])
-    with watching(alone.gate.database) as watch, watch.ticket(job.id, 0) as ticket:
+    with watching(alone.parts.database) as watch, watch.ticket(job.id, 0) as ticket:
         ticket.advance(30)
         ticket.advance(12)
 
         def told() -> bool:
-            with alone.gate.database.read() as session:
+            with alone.parts.database.read() as session:
                 return jobs.progress(session, job.id).bytes_done == 42
 
         until("the progress is there", told)
 
 
 def test_draining_is_no_exception_that_anybody_catches(alone: Rig) -> None:
-    watch = Watch(alone.gate.database)
+    watch = Watch(alone.parts.database)
     job = a_job(alone)
     assert not issubclass(Draining, Exception)
     with watch.ticket(job.id, 0) as ticket:
@@ -221,7 +239,7 @@ def test_stored_files_know_what_they_were_stored_as(tmp_path: Path, alone: Rig) 
     with store.writer() as writer:
         writer.write(b"content")
         digest, size = writer.commit()
-    files = StoredFiles(store, {"a.bin": digest}, Watch(alone.gate.database))
+    files = StoredFiles(store, {"a.bin": digest}, Watch(alone.parts.database))
     file = files.open("a.bin")
     assert (file.name, file.size, file.changed()) == ("a.bin", 7, None)
     buffer = bytearray(7)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import structlog
+from sqlalchemy.orm import Session
 
 from ninfer_core.containers.directory import ArtifactObject, BrokenObject, ResourceObject, TensorObject
 from ninfer_core.containers.ninfer import read_artifact
@@ -12,15 +13,21 @@ from ninfer_core.findings import Findings
 from ninfer_core.layouts import RESOURCE_ENCODING
 from ninfer_core.sources.checkpoint import INDEX_SUFFIX, Kind, open_checkpoint
 from ninfer_core.sources.safetensors import SourceTensor
+from ninfer_core.verify.report import ObjectResult, Report
+from service.queue import LIST_OBJECTS, listing_id
 from service.records import content
-from service.records.models import Artifact, Object
+from service.records.models import Artifact, Object, Run
 from worker.context import DONE, Answer, Context, Steps
+from worker.errors import RowMissing
+from worker.patience import passing
 from worker.preparing import Store
 from worker.sources import StoredFiles
 
 log = structlog.get_logger()
 
 PENDING, LISTED, UNREADABLE = "pending", "listed", "unreadable"
+# Seconds before the attempts after the first; a day later the engine has forgotten them all, and the sweep begins anew.
+_AGAIN = (2.0, 8.0, 32.0, 128.0, 512.0, 2048.0, 8192.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,57 +35,98 @@ class Listing:
     """What a directory says: `state` is what `Artifact.listing` becomes."""
 
     state: str
-    rows: list[Object]
+    rows: Iterable[Object]
     revision: int | None = None
     model_id: str | None = None
     weights_id: str | None = None
 
 
-def list_objects(context: Context, steps: Steps, artifact_id: str) -> None:
+def list_objects(context: Context, steps: Steps, artifact_id: str, attempt: int = 0) -> None:
     """The workflow of an artifact that was pushed."""
-    steps.step("list", lambda: _list(context, artifact_id))
+    steps.step("list", lambda: _list(context, artifact_id, attempt))
 
 
-def _list(context: Context, artifact_id: str) -> Answer:
+def _list(context: Context, artifact_id: str, attempt: int) -> Answer:
     try:
-        ensure_listed(context.store, artifact_id)
-    except NinferError as error:
-        # Nothing that a person waits for: a verification of it will say what is wrong.
-        log.warning("artifact.unreadable", artifact=artifact_id, error=str(error))
-        mark_unreadable(context.store, artifact_id)
+        listed = list_if_possible(context.store, artifact_id)
+    except Exception as error:
+        if passing(error):
+            raise
+        log.exception("artifact.listing_broke", artifact=artifact_id)
+        listed = False
+    if not listed and attempt < len(_AGAIN):
+        again = attempt + 1
+        context.queue.enqueue(
+            LIST_OBJECTS, listing_id(artifact_id, again), artifact_id, again, delay_seconds=_AGAIN[attempt]
+        )
     return DONE
 
 
-def mark_unreadable(store: Store, artifact_id: str) -> None:
-    """Nobody will list it any more."""
-    _save(store, artifact_id, Listing(UNREADABLE, []))
+def list_if_possible(store: Store, artifact_id: str) -> bool:
+    """List the artifact's objects, unless that is done; False when its files cannot be read just now.
 
-
-def ensure_listed(store: Store, artifact_id: str) -> None:
-    """List the artifact's objects, unless that is done. Raises: CannotRead, Draining, Cancelled."""
+    Whether they ever can is for a verification to say, and until then nothing is said of the directory.
+    Raises: Draining, Cancelled.
+    """
     with store.database.read() as session:
         artifact = content.artifact(session, artifact_id)
-        if artifact is None or artifact.listing != PENDING:
-            return
+        if artifact is None or artifact.listing == LISTED:
+            return True
         digests = {row.name: row.sha256 for row in content.files(session, artifact_id)}
     files = StoredFiles(store.blobs, digests, store.watch)
     try:
-        _save(store, artifact_id, _read(artifact, files))
+        listing = _read(artifact, files)
+        with store.database.write() as session:
+            _save(session, artifact_id, listing)
+    except NinferError as error:
+        log.warning("artifact.unread", artifact=artifact_id, error=str(error))
+        return False
     finally:
         files.close()
+    return True
 
 
-def _save(store: Store, artifact_id: str, listing: Listing) -> None:
-    with store.database.write() as session:
-        content.list_objects(
-            session,
-            artifact_id,
-            rows=listing.rows,
-            listing=listing.state,
-            revision=listing.revision,
-            model_id=listing.model_id,
-            weights_id=listing.weights_id,
+def list_reported(context: Context, run: Run, report: Report) -> None:
+    """Let every object of a report have its row, out of the report itself where its directory was not listed.
+
+    Raises: Cancelled, Draining.
+    """
+    artifact = _artifact(context, run)
+    if artifact.listing != LISTED and report.objects:
+        context.write(run.job_id, _save_reported, artifact, report)
+        artifact = _artifact(context, run)  # somebody may have been quicker
+    if len(report.objects) > (artifact.object_count or 0):
+        # The directory on the disk is not the one that was listed; the report says that a file has changed.
+        rows = (_reported(artifact, item) for item in report.objects)
+        context.write_rows(
+            run.job_id, rows, lambda session, batch: content.add_objects(session, artifact.id, batch)
         )
+
+
+def _artifact(context: Context, run: Run) -> Artifact:
+    with context.database.read() as session:
+        artifact = content.artifact(session, run.artifact_id)
+    if artifact is None:
+        raise RowMissing("artifact", run.artifact_id)
+    return artifact
+
+
+def _save_reported(session: Session, artifact: Artifact, report: Report) -> None:
+    rows = (_reported(artifact, item) for item in report.objects)
+    listing = Listing(LISTED, rows, report.revision, report.model_id, report.weights_id)
+    _save(session, artifact.id, listing)
+
+
+def _save(session: Session, artifact_id: str, listing: Listing) -> None:
+    content.list_objects(
+        session,
+        artifact_id,
+        rows=listing.rows,
+        listing=listing.state,
+        revision=listing.revision,
+        model_id=listing.model_id,
+        weights_id=listing.weights_id,
+    )
 
 
 def _read(artifact: Artifact, files: StoredFiles) -> Listing:
@@ -87,11 +135,11 @@ def _read(artifact: Artifact, files: StoredFiles) -> Listing:
         checkpoint = open_checkpoint(files, kind, artifact.entry, Findings())
         if checkpoint is None:
             return Listing(UNREADABLE, [])
-        return Listing(LISTED, list(_tensors(artifact, checkpoint.tensors.values())))
+        return Listing(LISTED, _tensors(artifact, checkpoint.tensors.values()))
     directory = read_artifact(files, artifact.entry, Findings())
     if directory is None or not directory.listed:
         return Listing(UNREADABLE, [])
-    rows = [_row(artifact, item) for item in directory.objects]
+    rows = (_row(artifact, item) for item in directory.objects)
     return Listing(LISTED, rows, directory.revision, directory.model_id, directory.weights_id)
 
 
@@ -114,6 +162,12 @@ def _row(artifact: Artifact, item: ArtifactObject) -> Object:
             encoding = RESOURCE_ENCODING if item.kind == "resource" else None
             entry = _entry(encoding, item.shape, item.offset, item.bytes)
             return _object(artifact, item.ordinal, item.label, item.kind, item.format, item.layout, entry)
+
+
+def _reported(artifact: Artifact, item: ObjectResult) -> Object:
+    encoding = RESOURCE_ENCODING if item.kind == "resource" else None
+    entry = _entry(encoding, item.shape, item.offset, item.bytes)
+    return _object(artifact, item.ordinal, item.name, item.kind, item.format, item.layout, entry)
 
 
 def _entry(

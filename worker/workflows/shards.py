@@ -1,8 +1,9 @@
 """What verifications and conversions share: a job is planned, its shards run anywhere, and the job waits for them."""
 
+import functools
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,11 +14,21 @@ from service.queue import ENDED as ENGINE_ENDED
 from service.queue import GAVE_UP, shard_id
 from service.records import jobs
 from service.records.models import Job, Shard
-from worker.context import DONE, ENDED, GIVEN_UP, INTERNAL, Answer, Context
+from worker.context import DONE, ENDED, GIVEN_UP, INTERNAL, Answer, Context, Steps
 from worker.errors import RowMissing
 
 _SOONEST, _LATEST = 0.05, 0.5  # seconds between two looks at the shards
 _ENGINE_EVERY = 3.0  # seconds between two looks at what the engine says of those that are not done
+
+
+def follow(
+    context: Context, steps: Steps, job_id: str, work: Sequence[tuple[str, Callable[[], Answer]]]
+) -> None:
+    """Do the steps of a job one after the other, until one says that the job has ended."""
+    for name, step in work:
+        if steps.step(name, functools.partial(context.answering, job_id, step))["ended"]:
+            break
+    context.forget(job_id)
 
 
 def begin(context: Context, job_id: str) -> Answer:
@@ -61,22 +72,26 @@ def cut(
     ]
 
 
-def save_plan(context: Context, job_id: str, objects: int, planned: list[Shard]) -> Answer:
+def save_plan(context: Context, job_id: str, objects: int, planned: list[Shard], digest: str) -> Answer:
     """Store the shards, unless others are stored already: then those count."""
-    with context.database.write() as session:
-        jobs.plan(session, job_id, objects, sum(shard.bytes for shard in planned), planned)
+    size = sum(shard.bytes for shard in planned)
+    context.write(job_id, jobs.plan, job_id, objects, size, planned, digest)
     return DONE
 
 
 def put_in_line(context: Context, workflow: str, job_id: str) -> Answer:
     """Every shard that is not done."""
-    for number in _waiting(context, job_id):
-        context.watch.check()
-        context.queue.enqueue(workflow, shard_id(job_id, number), job_id, number)
+    _enqueue(context, workflow, job_id, _waiting(context, job_id))
     return DONE
 
 
-def wait(context: Context, job_id: str) -> Answer:
+def _enqueue(context: Context, workflow: str, job_id: str, numbers: Iterable[int]) -> None:
+    for number in numbers:
+        context.watch.check()
+        context.queue.enqueue(workflow, shard_id(job_id, number), job_id, number)
+
+
+def wait(context: Context, workflow: str, job_id: str) -> Answer:
     """Until every shard is done, or the job has ended. Our own tables are asked, so that it can stop at any moment."""
     pause, asked_at = _SOONEST, time.monotonic()
     with context.watch.ticket(job_id) as ticket:
@@ -89,7 +104,7 @@ def wait(context: Context, job_id: str) -> Answer:
                 return DONE
             if time.monotonic() - asked_at > _ENGINE_EVERY:
                 asked_at = time.monotonic()
-                if _given_up(context, job_id, waiting):
+                if _given_up(context, workflow, job_id, waiting):
                     return ENDED
             time.sleep(pause)
             pause = min(_LATEST, pause * 1.5)
@@ -97,17 +112,17 @@ def wait(context: Context, job_id: str) -> Answer:
 
 def _waiting(context: Context, job_id: str) -> list[int]:
     with context.database.read() as session:
-        return [
-            shard.number
-            for shard in jobs.shards(session, job_id)
-            if shard.first < shard.stop and not shard.done
-        ]
+        return jobs.waiting(session, job_id)
 
 
-def _given_up(context: Context, job_id: str, waiting: Sequence[int]) -> bool:
-    """Whether the engine will not run a shard any more that is not done: then the job ends here."""
+def _given_up(context: Context, workflow: str, job_id: str, waiting: Sequence[int]) -> bool:
+    """Whether the engine will not run a shard any more that is not done: then the job ends here.
+
+    One that it does not know, for its database was lost or tidied, is put in line again.
+    """
     said = context.queue.status([shard_id(job_id, number) for number in waiting])
     lost = {number: said[shard_id(job_id, number)] for number in waiting}
+    _enqueue(context, workflow, job_id, [number for number, word in lost.items() if word is None])
     # Asked once more, and after the engine: what it knows as ended may have ended well just now.
     over = next((number for number in _waiting(context, job_id) if lost.get(number) in ENGINE_ENDED), None)
     if over is None:
@@ -123,10 +138,11 @@ def run(
     context: Context,
     job_id: str,
     number: int,
-    work: Callable[[int, int], tuple[list[Outcome], dict[str, Any] | None]],
+    work: Callable[[Job, int, int], tuple[list[Outcome], dict[str, Any] | None]],
 ) -> Answer:
     """One shard: `work` is given the numbers of its first task and of the one after its last; what it finds is stored, once."""
-    if context.job(job_id).state not in jobs.OPEN:
+    job = context.job(job_id)
+    if job.state not in jobs.OPEN:
         return ENDED
     with context.database.read() as session:
         shard = jobs.shard(session, job_id, number)
@@ -138,13 +154,12 @@ def run(
 
     def inside() -> tuple[str, dict[str, Any] | None]:
         with context.watch.ticket(job_id, number):
-            outcomes, segment = work(first, stop)
+            outcomes, segment = work(job, first, stop)
         text = json.dumps([to_json(outcome) for outcome in outcomes], allow_nan=False, separators=(",", ":"))
         return text, segment
 
     text, segment = context.on_shard_thread(inside)
-    with context.database.write() as session:
-        jobs.finish_shard(session, job_id, number, text, segment)
+    context.write(job_id, jobs.finish_shard, job_id, number, text, segment)
     return DONE
 
 

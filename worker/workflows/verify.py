@@ -1,8 +1,9 @@
 """A verification: the directory is read and cut into shards, these are run, and one step merges what they found."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+
+from sqlalchemy.orm import Session
 
 from ninfer_core.findings import Finding
 from ninfer_core.verify.outcomes import Outcome
@@ -10,36 +11,30 @@ from ninfer_core.verify.report import ObjectResult, Report, coverage, finding_js
 from service.queue import VERIFY_SHARD
 from service.records import jobs, runs
 from service.records.models import Finding as FindingRow
-from service.records.models import Result, Run
+from service.records.models import Job, Result, Run
 from worker.context import DONE, Answer, Context, Steps
 from worker.errors import RowMissing
-from worker.watch import Ticket
 from worker.workflows import shards
-from worker.workflows.listing import ensure_listed
-
-_ROWS = 2_000  # in one transaction: on SQLite every other writer waits for it, heartbeats too
+from worker.workflows.listing import list_if_possible, list_reported
 
 
 def verify(context: Context, steps: Steps, job_id: str) -> None:
     """The job."""
     work = (
         ("begin", lambda: shards.begin(context, job_id)),
-        ("plan", lambda: context.answering(job_id, lambda: _plan(context, job_id))),
+        ("plan", lambda: _plan(context, job_id)),
         ("put in line", lambda: shards.put_in_line(context, VERIFY_SHARD, job_id)),
-        ("wait", lambda: context.answering(job_id, lambda: shards.wait(context, job_id))),
-        ("merge", lambda: context.answering(job_id, lambda: _merge(context, job_id))),
+        ("wait", lambda: shards.wait(context, VERIFY_SHARD, job_id)),
+        ("merge", lambda: _merge(context, job_id)),
     )
-    for name, step in work:
-        if steps.step(name, step)["ended"]:
-            break
-    context.forget(job_id)
+    shards.follow(context, steps, job_id, work)
 
 
 def verify_shard(context: Context, steps: Steps, job_id: str, number: int) -> None:
     """One shard of it."""
 
-    def work(first: int, stop: int) -> tuple[list[Outcome], dict[str, Any] | None]:
-        with context.verification(job_id) as verification:
+    def work(job: Job, first: int, stop: int) -> tuple[list[Outcome], dict[str, Any] | None]:
+        with context.verification(job) as verification:
             return [task.run() for task in verification.prepared.tasks[first:stop]], None
 
     steps.step("run", lambda: context.answering(job_id, lambda: shards.run(context, job_id, number, work)))
@@ -51,12 +46,12 @@ def _plan(context: Context, job_id: str) -> Answer:
         return DONE  # planned before
     with context.watch.ticket(job_id):
         if job.artifact_id is not None:
-            ensure_listed(context.store, job.artifact_id)
-        with context.verification(job_id) as verification:
+            list_if_possible(context.store, job.artifact_id)
+        with context.verification(job) as verification:
             prepared = verification.prepared
             objects = prepared.totals.objects
             parts = shards.cut(job, prepared.tasks, context.settings.shard_bytes, objects)
-    return shards.save_plan(context, job_id, objects, parts)
+            return shards.save_plan(context, job_id, objects, parts, verification.plan)
 
 
 def _merge(context: Context, job_id: str) -> Answer:
@@ -65,38 +60,36 @@ def _merge(context: Context, job_id: str) -> Answer:
         planned = jobs.shards(session, job_id)
     if run is None:
         raise RowMissing("run", job_id)
-    with context.watch.ticket(job_id) as ticket, context.verification(job_id) as verification:
+    with context.watch.ticket(job_id) as ticket, context.verification(context.job(job_id)) as verification:
         report = verification.conclude(shards.outcomes(context, planned), ticket)
-        _save(context, run, report, ticket)
+        _save(context, run, report)
     return DONE
 
 
-def _save(context: Context, run: Run, report: Report, ticket: Ticket) -> None:
-    for results in _batches([_result(run, item) for item in report.objects]):
-        ticket.check()
-        with context.database.write() as session:
-            runs.save_results(session, run.id, results)
-    notes = [_finding(run, number, item) for number, item in enumerate(report.findings, 1)]
-    for findings in _batches(notes):
-        ticket.check()
-        with context.database.write() as session:
-            runs.save_findings(session, run.id, findings)
+def _save(context: Context, run: Run, report: Report) -> None:
+    """Store the report and end the job with it. Raises: Cancelled, as soon as the job is over."""
+    list_reported(context, run, report)
+    context.write_rows(
+        run.job_id,
+        (_result(run, item) for item in report.objects),
+        lambda session, rows: runs.save_results(session, run.id, rows),
+    )
+    context.write_rows(
+        run.job_id,
+        (_finding(run, number, item) for number, item in enumerate(report.findings, 1)),
+        lambda session, rows: runs.save_findings(session, run.id, rows),
+    )
+    head = _head(report)
     errors = sum(item.severity == "error" for item in report.findings)
-    with context.database.write() as session:
+    advisories = len(report.findings) - errors
+
+    def conclude(session: Session) -> None:
         runs.save(
-            session,
-            run.id,
-            verdict=report.verdict,
-            report_head=_head(report),
-            errors=errors,
-            advisories=len(report.findings) - errors,
+            session, run.id, verdict=report.verdict, report_head=head, errors=errors, advisories=advisories
         )
         jobs.finish(session, run.job_id, report.verdict)
 
-
-def _batches(rows: list[Any]) -> Iterator[list[Any]]:
-    for start in range(0, len(rows), _ROWS):
-        yield rows[start : start + _ROWS]
+    context.write(run.job_id, conclude)
 
 
 def _head(report: Report) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def add_one(url: str, number: int) -> int:
 
 def test_four_processes_read_then_write(database: Database, database_url: str) -> None:
     with database.write() as session:
-        workers.beat(session, "counter", host="h", machine="m", pid=1, started=0)
+        workers.enter(session, "counter", host="h", machine="m", pid=1, started=0)
     assert in_processes(add_one, [database_url] * 4, range(4)) == [0, 1, 2, 3]
     with database.read() as session:
         assert workers.all(session)[0].started == 4 * TRANSACTIONS

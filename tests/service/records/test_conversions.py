@@ -1,7 +1,10 @@
 """Conversions: saved once, found by job and by what they made."""
 
-from service.records import conversions
+import pytest
+
+from service.records import conversions, jobs
 from service.records.database import Database
+from service.records.errors import JobOver
 from service.records.models import Conversion, ConversionFinding, ConversionObject
 from service.records.types import new_id, now
 from tests.service.records.build import HUGE, OTHER, P, conversion, digest, listed, other_project
@@ -68,3 +71,24 @@ def test_saved_once(database: Database) -> None:
         assert [row.document["n"] for row in first_note.items + notes] == [0, 0, 1]
         assert len(conversions.findings(session, first.id, limit=9, object="o\0").items) == 3
         assert conversions.findings(session, first.id, limit=9, severity="advisory").items == []
+
+
+@pytest.mark.parametrize("state", ["cancelled", "error"])
+def test_a_job_that_is_over_keeps_no_rows(database: Database, state: str) -> None:
+    with database.write() as session:
+        made = conversion(session)
+        jobs.finish(session, made.job_id, state)
+    note = ConversionFinding(seq=0, code="c", severity="error", check="source", object="o", document={})
+    for late in (
+        lambda session: conversions.save_objects(
+            session, made.id, [ConversionObject(ordinal=0, document={})]
+        ),
+        lambda session: conversions.save_findings(session, made.id, [note]),
+        lambda session: conversions.save(session, made.id, verdict="refused", document={}),
+    ):
+        with pytest.raises(JobOver), database.write() as session:
+            late(session)
+    with database.read() as session:
+        assert conversions.conversion(session, P, made.id).verdict is None
+        assert conversions.objects(session, made.id, limit=9).items == []
+        assert conversions.findings(session, made.id, limit=9).items == []

@@ -113,3 +113,26 @@ def test_filters_and_pages(database: Database) -> None:
 def test_no_object_there(database: Database, ordinal: int) -> None:
     with database.write() as session:
         assert content.object_at(session, listed(session).id, ordinal) is None
+
+
+def test_a_directory_that_could_be_read_overrules_an_attempt_at_which_it_could_not(
+    database: Database,
+) -> None:
+    with database.write() as session:
+        made, _ = content.add_artifact(session, artifact(), [])
+        unreadable = {"listing": "unreadable", "revision": None, "model_id": None, "weights_id": None}
+        content.list_objects(session, made.id, rows=[], **unreadable)
+        content.list_objects(session, made.id, rows=objects(3), **LISTED)
+        content.list_objects(session, made.id, rows=[], **unreadable)
+        found = content.artifact(session, made.id)
+        assert (found.listing, found.object_count, found.model_id) == ("listed", 3, "m")
+        content.add_objects(session, made.id, [*objects(2), Object(ordinal=3, name="more", entry={})])
+        names = [row.name for row in content.objects(session, made.id, limit=9).items]
+        assert names == [*(row.name for row in objects(3)), "more"]
+
+
+def test_unlisted_artifacts_are_paged(database: Database) -> None:
+    with database.write() as session:
+        ids = sorted(content.add_artifact(session, artifact(n), [])[0].id for n in range(3))
+        assert [row.id for row in content.unlisted(session, 2)] == ids[:2]
+        assert [row.id for row in content.unlisted(session, 2, ids[1])] == ids[2:]

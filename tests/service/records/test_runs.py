@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import NoResultFound
 
-from service.records import runs
+from service.records import jobs, runs
 from service.records.database import Database
-from service.records.errors import BadCursor
+from service.records.errors import BadCursor, JobOver
 from service.records.models import Run
 from service.records.runs import Order
 from service.records.types import new_id, now
@@ -85,6 +85,25 @@ def test_saved_once(database: Database) -> None:
         assert codes == ["values.0", "values.0", "values.1"]
         assert runs.counts(session, made.id) == {"failed": 2, "passed": 2}
         assert runs.counts(session, "0" * 32) == {}
+
+
+@pytest.mark.parametrize("state", ["cancelled", "error"])
+def test_a_job_that_is_over_keeps_no_results(database: Database, state: str) -> None:
+    with database.write() as session:
+        made = run(session, 5)
+        jobs.finish(session, made.job_id, state)
+    for late in (
+        lambda session: runs.save_results(session, made.id, [result(0)]),
+        lambda session: runs.save_findings(session, made.id, [finding(0)]),
+        lambda session: runs.save(session, made.id, **SAVED),
+    ):
+        with pytest.raises(JobOver), database.write() as session:
+            late(session)
+    with database.read() as session:
+        found = runs.run(session, P, made.id)
+        assert (found.verdict, found.report) == (None, None)
+        assert runs.results(session, made.id, limit=9).items == []
+        assert runs.findings(session, made.id, limit=9).items == []
 
 
 def test_nobodys_results_are_refused(database: Database) -> None:

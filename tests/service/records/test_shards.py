@@ -1,12 +1,14 @@
 """Shards: planned once, forwards only, each done once."""
 
 import pytest
+from sqlalchemy.exc import InvalidRequestError
 
 from service.records import jobs
 from service.records.database import Database
 from service.records.errors import NoOutcomes
 from service.records.jobs import Progress
-from tests.service.records.build import HUGE, P, job, planned, shard_rows
+from service.records.models import Shard
+from tests.service.records.build import HUGE, P, digest, job, planned, shard_rows
 
 
 def test_the_first_plan_stands(database: Database) -> None:
@@ -59,7 +61,9 @@ def test_each_is_done_once(database: Database) -> None:
         assert not jobs.finish_shard(session, "0" * 32, 0, "[]")
         assert jobs.outcomes(session, stored.id, 1) == '["first"]'
         found = jobs.shard(session, stored.id, 1)
-        assert (found.done, found.bytes_done, found.segment) == (True, 100, {"sha256": "x", "bytes": HUGE})
+        assert (found.done, found.bytes_done) == (True, 100)
+        assert jobs.segment(session, stored.id, 1) == {"sha256": "x", "bytes": HUGE}
+        assert jobs.segment(session, stored.id, 0) is jobs.segment(session, stored.id, 2) is None
         assert jobs.shard(session, stored.id, 2) is None
         assert [s.done for s in jobs.shards(session, stored.id)] == [False, True]
         with pytest.raises(NoOutcomes):
@@ -98,3 +102,19 @@ def test_progress_of_many(database: Database) -> None:
         }
         assert jobs.progress_of(session, []) == {}
         assert jobs.job(session, P, first.id).objects == 20
+
+
+def test_what_waits_is_asked_for_by_number(database: Database) -> None:
+    with database.write() as session:
+        stored = planned(session, 0)
+        assert jobs.waiting(session, stored.id) == []
+        stored = jobs.add(session, job())
+        rows = [*shard_rows(4), Shard(number=4, first=4, stop=4, bytes=9, objects=0)]
+        jobs.plan(session, stored.id, 40, 409, rows, digest("tasks"))
+        jobs.finish_shard(session, stored.id, 1, "[]", {"records": [[0, 1]]})
+        assert jobs.waiting(session, stored.id) == [0, 2, 3]  # the last has no tasks
+        assert jobs.get(session, stored.id).plan == digest("tasks")
+        for found in (*jobs.shards(session, stored.id), jobs.shard(session, stored.id, 1)):
+            for heavy in ("outcomes", "segment"):
+                with pytest.raises(InvalidRequestError):
+                    getattr(found, heavy)

@@ -1,0 +1,58 @@
+"""A worker's parts in this process, without the engine: jobs are followed step by step, and tests come in between."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from service.records import jobs
+from tests.worker.rig import Rig
+from worker.context import Answer, Context
+from worker.preparing import Store
+from worker.sessions import Sessions
+from worker.watch import Watch
+from worker.workflows.convert import convert, convert_shard
+from worker.workflows.verify import verify, verify_shard
+
+WORKFLOWS: Final = {"verify": (verify, verify_shard), "convert": (convert, convert_shard)}
+
+
+@contextmanager
+def inside(rig: Rig) -> Iterator[Context]:
+    """What the workflows of a worker of this service work with."""
+    watch = Watch(rig.parts.database)
+    with ThreadPoolExecutor(rig.settings.threads) as pool:
+        store = Store(rig.parts.database, rig.parts.blobs, watch, rig.settings.threads)
+        yield Context(rig.settings, store, rig.queue, Sessions(), Sessions(), pool)
+
+
+@dataclass
+class Straight:
+    """Steps that are done once, here; `before` holds what is to happen before a step. Nobody waits: shards are run."""
+
+    context: Context
+    job_id: str
+    before: dict[str, Callable[[], object]] = field(default_factory=dict)
+
+    def step(self, name: str, work: Callable[[], Answer]) -> Answer:
+        """See `worker.context.Steps`."""
+        self.before.get(name, lambda: None)()
+        if name == "wait":
+            self.run_shards()
+        return work()
+
+    def run_shards(self) -> None:
+        """Every shard that is not done, as long as the job is open."""
+        with self.context.database.read() as session:
+            waiting = jobs.waiting(session, self.job_id)
+        shard = WORKFLOWS[self.context.job(self.job_id).type][1]
+        for number in waiting:
+            if self.context.job(self.job_id).state in jobs.OPEN:
+                shard(self.context, self, self.job_id, number)
+
+
+def follow(context: Context, job_id: str, **before: Callable[[], object]) -> None:
+    """The whole job; `before` is by the name of the step."""
+    workflow = WORKFLOWS[context.job(job_id).type][0]
+    workflow(context, Straight(context, job_id, before), job_id)
