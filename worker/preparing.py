@@ -1,13 +1,15 @@
 """From the rows of a job to prepared work: its files opened, its recipe bound, its tasks known."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import Any, cast
 
 from sqlalchemy.orm import Session
 
-from ninfer_core.convert import Draft
+from ninfer_core.convert import Draft, Sink
 from ninfer_core.errors import CutShort
 from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Findings
@@ -19,13 +21,13 @@ from ninfer_core.verify.against import NO_RECIPE, NO_SOURCE, Against
 from ninfer_core.verify.outcomes import Outcome
 from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.report import Report
-from ninfer_core.verify.task import Prepared
+from ninfer_core.verify.task import Prepared, Task
 from service.blobs import BlobStore
 from service.records import content, conversions, jobs, runs
 from service.records.database import Database
 from worker import plans
 from worker.errors import RowMissing
-from worker.sources import StoredFiles
+from worker.sources import Sources, StoredFiles
 from worker.watch import Ticket, Watch
 
 _PREFIX = "sha256:"
@@ -71,19 +73,21 @@ class Verification:
     """A verification prepared, with its files open."""
 
     prepared: Prepared
+    tasks: Sequence[Task[[], Outcome]]  # those of its sources, then those of `prepared`
     plan: str  # digest of the list of its tasks
     files: StoredFiles
+    sources: Sources
     recipe: Mapping[str, Any] | None
     stack: ExitStack
 
     @property
     def weight(self) -> int:
         """Tasks."""
-        return len(self.prepared.tasks)
+        return len(self.tasks)
 
     def conclude(self, outcomes: Iterable[Outcome], ticket: Ticket) -> Report:
         """The report; a file whose content is no longer what was stored is a finding of it."""
-        report = self.prepared.conclude(self._compared(outcomes, ticket))
+        report = self.prepared.conclude(self._compared(self.sources.compared(outcomes), ticket))
         if report.recipe is None and self.recipe is not None:
             return replace(report, recipe=self.recipe)
         return report
@@ -105,7 +109,9 @@ class Drafted:
     """A conversion planned, with its sources open; no draft where the recipe and its sources do not fit together."""
 
     draft: Draft | None
+    tasks: Sequence[Task[[Sink], Outcome]]  # those of its sources, then those of `draft`
     plan: str  # digest of the list of its tasks; empty without a draft
+    sources: Sources
     findings: Findings
     counting: Counting
     stack: ExitStack
@@ -113,7 +119,7 @@ class Drafted:
     @property
     def weight(self) -> int:
         """Tasks."""
-        return 0 if self.draft is None else len(self.draft.tasks)
+        return len(self.tasks)
 
     def close(self) -> None:
         """Close its files."""
@@ -135,8 +141,9 @@ def open_verification(store: Store, job_id: str) -> Verification:
         files = StoredFiles(store.blobs, digests, store.watch)
         stack.callback(files.close)
         against: Against | None = None
+        sources = Sources()
         if "parity" in checks and artifact.kind == "ninfer":
-            against = _against(store, stack, material)
+            against, sources = _against(store, stack, material)
         elif "parity" in checks and (material.recipe is None or not material.checkpoints):
             against = Against(None, reason=_missing(material))
         prepared = prepare(
@@ -149,7 +156,9 @@ def open_verification(store: Store, job_id: str) -> Verification:
             progress=Counting(store.watch),
         )
         recipe = None if against is None else against.recipe
-        return Verification(prepared, plans.digest(prepared.tasks), files, recipe, stack.pop_all())
+        tasks = [*sources.tasks(prepared.pool), *prepared.tasks]
+        digest = plans.digest(tasks)
+        return Verification(prepared, tasks, digest, files, sources, recipe, stack.pop_all())
 
 
 def open_draft(store: Store, job_id: str) -> Drafted:
@@ -161,14 +170,21 @@ def open_draft(store: Store, job_id: str) -> Drafted:
         material = _material(session, row.project_id, row.recipe_digest, row.checkpoints, row.inputs)
     counting = Counting(store.watch)
     with ExitStack() as stack:
-        plan, findings = _bound(store, stack, material)
+        plan, findings, sources = _bound(store, stack, material)
         draft: Draft | None = None
+        tasks: list[Task[[Sink], Outcome]] = []
         if plan is not None:
             output = row.output
             pool = Pool(store.threads, counting)
             draft = Draft(plan, output["name"], output["revision"], output["max_file_bytes"], pool)
-        digest = "" if draft is None else plans.digest(draft.tasks)
-        return Drafted(draft, digest, findings, counting, stack.pop_all())
+            tasks += (Task(task.bytes, partial(_without_sink, task.run)) for task in sources.tasks(pool))
+            tasks += cast(Sequence[Task[[Sink], Outcome]], draft.tasks)
+        digest = "" if draft is None else plans.digest(tasks)
+        return Drafted(draft, tasks, digest, sources, findings, counting, stack.pop_all())
+
+
+def _without_sink(run: Callable[[], Outcome], _: Sink) -> Outcome:
+    return run()
 
 
 def _material(
@@ -193,22 +209,23 @@ def _material(
     )
 
 
-def _against(store: Store, stack: ExitStack, material: Material) -> Against:
+def _against(store: Store, stack: ExitStack, material: Material) -> tuple[Against, Sources]:
     if material.recipe is None or not material.checkpoints:
-        return Against(None, reason=_missing(material))
-    plan, findings = _bound(store, stack, material)
-    return Against(plan, findings)
+        return Against(None, reason=_missing(material)), Sources()
+    plan, findings, sources = _bound(store, stack, material)
+    return Against(plan, findings), sources
 
 
 def _missing(material: Material) -> str:
     return NO_RECIPE if material.recipe is None else NO_SOURCE
 
 
-def _bound(store: Store, stack: ExitStack, material: Material) -> tuple[Plan | None, Findings]:
+def _bound(store: Store, stack: ExitStack, material: Material) -> tuple[Plan | None, Findings, Sources]:
+    """The plan with the files that it reads, or the findings that say why there is none."""
     findings = Findings()
     recipe = parse_recipe((material.recipe or "").encode(), findings)
     if recipe is None:
-        return None, findings
+        return None, findings, Sources()
     folders = {
         role: StoredFiles(store.blobs, digests, store.watch) for role, digests in material.checkpoints.items()
     }
@@ -217,7 +234,11 @@ def _bound(store: Store, stack: ExitStack, material: Material) -> tuple[Plan | N
         stack.callback(files.close)
     try:
         opened = {name: inputs.open(name) for name in inputs.names}
-        return bind(recipe, folders, opened, findings), findings
+        plan = bind(recipe, folders, opened, findings)
     except CutShort as cut:
         report_cut_short(cut, findings, about="source")
-        return None, findings
+        plan = None
+    if plan is None:
+        return None, findings, Sources()
+    read = [folders[role].opened for role in sorted(folders)]
+    return plan, findings, Sources([*chain.from_iterable(read), *inputs.opened])

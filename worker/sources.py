@@ -1,9 +1,14 @@
 """Stored files as a pass reads them: every read may be told to stop, and a file knows the digest it was stored under."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from ninfer_core.errors import CannotRead, CutShort, OutOfStep
 from ninfer_core.identity import FileDigest
 from ninfer_core.io import Buffer, ByteSource
+from ninfer_core.verify.files import digest_tasks
+from ninfer_core.verify.outcomes import Outcome
+from ninfer_core.verify.pool import Pool
+from ninfer_core.verify.task import Task
 from service.blobs import BlobFiles, BlobStore
 from worker.watch import Watch
 
@@ -32,6 +37,33 @@ class StoredFile:
         return self._source.changed()
 
 
+class Sources:
+    """The stored files that a recipe reads. They are hashed by tasks of the job's own, before what is made of them counts.
+
+    What was made of damaged bytes must never be said to come from the content that was stored.
+    """
+
+    def __init__(self, files: Sequence[StoredFile] = ()) -> None:
+        self._files = tuple(files)
+
+    def tasks(self, pool: Pool) -> list[Task[[], Outcome]]:
+        """One for each file; in a job's list they stand before all others."""
+        return list(digest_tasks(self._files, pool))
+
+    def compared(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+        """Holds the first outcomes, those of `tasks`, against what was stored, and yields the rest.
+
+        The core asks every source at the end whether it changed, and makes a finding of it. Raises: OutOfStep.
+        """
+        rest = iter(outcomes)
+        for file in self._files:
+            outcome = next(rest, None)
+            if not isinstance(outcome, FileDigest | CutShort | CannotRead):
+                raise OutOfStep(f"expected the digest of {file.name}, got a {type(outcome).__name__}")
+            file.found(outcome.sha256 if isinstance(outcome, FileDigest) else f"none: {outcome}")
+        yield from rest
+
+
 class StoredFiles:
     """The files of an artifact or a checkpoint (a `FileSet`), open until `close`."""
 
@@ -50,6 +82,11 @@ class StoredFiles:
         if name not in self._open:
             self._open[name] = StoredFile(self._files.open(name), self._digests[name], self._watch)
         return self._open[name]
+
+    @property
+    def opened(self) -> list[StoredFile]:
+        """Those that were opened, by name."""
+        return [self._open[name] for name in sorted(self._open)]
 
     def compare(self, file: FileDigest) -> None:
         """Hold a digest that a pass took against the one that the file was stored under; `changed` says it then."""

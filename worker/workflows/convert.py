@@ -43,9 +43,14 @@ def convert_shard(context: Context, steps: Steps, job_id: str, number: int) -> N
 
     def work(job: rows.Job, first: int, stop: int) -> tuple[list[Outcome], dict[str, Any] | None]:
         with context.drafted(job) as drafted:
-            return segments.write(context, job_id, _draft(context, job_id, drafted), first, stop)
+            _draft(context, job_id, drafted)
+            return segments.write(context, job_id, drafted.tasks[first:stop])
 
-    steps.step("run", lambda: context.answering(job_id, lambda: shards.run(context, job_id, number, work)))
+    answer = steps.step(
+        "run", lambda: context.answering(job_id, lambda: shards.run(context, job_id, number, work))
+    )
+    if answer["ended"]:
+        context.store.blobs.clear_work(job_id)  # the job may have cleared it before this shard made it anew
 
 
 def _plan(context: Context, job_id: str) -> Answer:
@@ -56,7 +61,7 @@ def _plan(context: Context, job_id: str) -> Answer:
         draft = _draft(context, job_id, drafted)
         objects = draft.totals.objects
         composing = 2 * draft.blueprint.bytes  # hashed by object and by file
-        parts = shards.cut(job, draft.tasks, context.settings.shard_bytes, objects, composing)
+        parts = shards.cut(job, drafted.tasks, context.settings.shard_bytes, objects, composing)
         return shards.save_plan(context, job_id, objects, parts, drafted.plan)
 
 
@@ -83,7 +88,7 @@ def _compose(context: Context, job_id: str) -> Answer:
             for shard in planned:
                 if shard.first < shard.stop:
                     segments.put_in(context, shard, folder, output, ticket)
-            found = shards.outcomes(context, planned)
+            found = drafted.sources.compared(shards.outcomes(context, planned))
             conversion = draft.compose(shards.encoded(found), output)
             ticket.check()
             if conversion.written:

@@ -3,15 +3,16 @@
 import hashlib
 import os
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ninfer_core.containers.output import Output
+from ninfer_core.containers.output import Output, Sink
 from ninfer_core.containers.segment import SegmentWriter, replay
-from ninfer_core.convert import Draft
 from ninfer_core.errors import CannotWrite
 from ninfer_core.io import Buffer, DiskFile
 from ninfer_core.verify.outcomes import Outcome
+from ninfer_core.verify.task import Task
 from service.blobs import sync_folder
 from service.records import jobs
 from service.records.models import Shard
@@ -21,7 +22,7 @@ from worker.watch import Ticket
 
 
 def write(
-    context: Context, job_id: str, draft: Draft, first: int, stop: int
+    context: Context, job_id: str, tasks: Sequence[Task[[Sink], Outcome]]
 ) -> tuple[list[Outcome], dict[str, Any]]:
     """Run tasks into a new segment, which is then named by its content: two who do it at once make the same file.
 
@@ -31,7 +32,7 @@ def write(
     path = folder / f"{secrets.token_hex(16)}.partial"
     try:
         with SegmentWriter(path) as writer:
-            found: list[Outcome] = [task.run(writer) for task in draft.tasks[first:stop]]
+            found = [task.run(writer) for task in tasks]
         os.replace(path, folder / writer.sha256)
         sync_folder(folder)
     except OSError as error:

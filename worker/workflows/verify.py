@@ -35,7 +35,7 @@ def verify_shard(context: Context, steps: Steps, job_id: str, number: int) -> No
 
     def work(job: Job, first: int, stop: int) -> tuple[list[Outcome], dict[str, Any] | None]:
         with context.verification(job) as verification:
-            return [task.run() for task in verification.prepared.tasks[first:stop]], None
+            return [task.run() for task in verification.tasks[first:stop]], None
 
     steps.step("run", lambda: context.answering(job_id, lambda: shards.run(context, job_id, number, work)))
 
@@ -48,9 +48,8 @@ def _plan(context: Context, job_id: str) -> Answer:
         if job.artifact_id is not None:
             list_if_possible(context.store, job.artifact_id)
         with context.verification(job) as verification:
-            prepared = verification.prepared
-            objects = prepared.totals.objects
-            parts = shards.cut(job, prepared.tasks, context.settings.shard_bytes, objects)
+            objects = verification.prepared.totals.objects
+            parts = shards.cut(job, verification.tasks, context.settings.shard_bytes, objects)
             return shards.save_plan(context, job_id, objects, parts, verification.plan)
 
 
