@@ -75,7 +75,7 @@ class BlobStore:
         """`path`, with its folder made. Raises: CannotWrite."""
         path = self.path(sha256)
         try:
-            path.parent.mkdir(mode=0o700, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise CannotWrite(f"cannot write in {self._blobs}: {error.strerror}") from error
         sync_folder(self._blobs)  # also when it was there: who made it may have died before this

@@ -34,7 +34,6 @@ __all__ = [
     "advance",
     "begin",
     "by_key",
-    "cancel_requested",
     "events",
     "finish",
     "finish_shard",
@@ -141,11 +140,6 @@ def request_cancel(session: Session, project_id: str, job_id: str) -> Job | None
         found.cancel_requested = True
         session.flush()
     return found
-
-
-def cancel_requested(session: Session, job_id: str) -> bool:
-    """Whether somebody asked a job to stop."""
-    return bool(session.scalar(select(Job.cancel_requested).where(Job.id == job_id)))
 
 
 def finish(

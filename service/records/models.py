@@ -244,7 +244,7 @@ class Shard(OfProject, Base):
     stop: Mapped[int]  # number after its last task
     bytes: Mapped[int]
     bytes_done: Mapped[int] = mapped_column(default=0)
-    objects: Mapped[int]  # whose last task lies in it
+    objects: Mapped[int]  # its share by bytes: tasks know nothing of objects
     done: Mapped[bool] = mapped_column(default=False)
     outcomes: Mapped[str | None]  # JSON list, see ninfer_core.verify.outcomes
     segment: Mapped[Any] = mapped_column(Json, nullable=True)  # conversions: {"sha256", "bytes", "records"}

@@ -4,6 +4,7 @@ from http.cookies import SimpleCookie
 
 import httpx
 import pytest
+from sqlalchemy.orm import Session
 
 from service import auth
 from service.records import jobs
@@ -30,6 +31,12 @@ def test_nothing_is_shown_without_a_session(world: World, path: str) -> None:
             response = client.get(path, headers=headers)
             assert response.status_code == 303
             assert response.headers["location"] == ("/login" if path == "/" else f"/login?next={path}")
+
+
+def asked_to_stop(session: Session, job_id: str) -> bool:
+    """Whether somebody wants the job to end."""
+    job = jobs.get(session, job_id)
+    return job is not None and job.cancel_requested
 
 
 def test_login_leads_to_what_was_asked_for(world: World) -> None:
@@ -98,7 +105,7 @@ def test_forms_of_other_sites_do_nothing(world: World, headers: dict[str, str]) 
             assert "another site" in response.text
         assert client.get("/").status_code == 200
     with world.parts.database.read() as session:
-        assert not jobs.cancel_requested(session, job)
+        assert not asked_to_stop(session, job)
 
 
 def test_cancelling_needs_a_session(world: World) -> None:
@@ -106,7 +113,7 @@ def test_cancelling_needs_a_session(world: World) -> None:
         response = client.post(f"/jobs/{world.scene.running.job_id}/cancel")
         assert (response.status_code, response.headers["location"][:6]) == (303, "/login")
     with world.parts.database.read() as session:
-        assert not jobs.cancel_requested(session, world.scene.running.job_id)
+        assert not asked_to_stop(session, world.scene.running.job_id)
 
 
 def test_cancelling_a_job(empty: Served) -> None:
