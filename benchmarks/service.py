@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -77,10 +77,19 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
+def run_all(commands: Sequence[Sequence[str | Path]]) -> None:
+    """One after the other."""
+    for command in commands:
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
 def upload(service: Service, folder: Path) -> bool:
-    """Median of uploads over median of copies with sha256."""
+    """Median of uploads over median of copies with sha256, which are brought to the disk as uploads are.
+
+    Copies that stay in the page cache are shown beside it: with a slow disk that ratio says more of the disk.
+    """
     source, copy = folder / "upload.bin", folder / "copy.bin"
-    copied, uploaded = [], []
+    copied, cached, uploaded = [], [], []
     for number in range(REPEATS):
         with source.open("wb") as file:  # other bytes each time: content that is held is not stored again
             block = os.urandom(1 << 20)
@@ -88,15 +97,12 @@ def upload(service: Service, folder: Path) -> bool:
                 file.write(block)
             file.write(number.to_bytes(8, "little"))
         subprocess.run(["sync", source], check=True)
-        copied.append(
-            seconds(
-                lambda: [
-                    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-                    for command in (["cp", source, copy], ["sync", copy], ["sha256sum", copy])
-                ]
-            )
-        )
-        copy.unlink()
+        for times, commands in (
+            (cached, (["cp", source, copy], ["sha256sum", copy])),
+            (copied, (["cp", source, copy], ["sync", copy], ["sha256sum", copy])),
+        ):
+            times.append(seconds(partial(run_all, commands)))
+            copy.unlink()
         send = [
             *("curl", "--fail", "--silent", "--show-error", "-X", "POST", "-T", source, "-o", os.devnull),
             *("-H", f"Authorization: Bearer {service.token}", "-H", "Expect:", f"{service.address}/v1/blobs"),
@@ -104,10 +110,11 @@ def upload(service: Service, folder: Path) -> bool:
         uploaded.append(seconds(partial(subprocess.run, send, check=True)))
         shutil.rmtree(folder / "data" / "blobs", ignore_errors=True)  # room on the disk
     ratio = statistics.median(copied) / statistics.median(uploaded)
+    without = statistics.median(cached) / statistics.median(uploaded)
     speed = UPLOAD_BYTES / statistics.median(uploaded) / 1e6
     print(
-        f"upload of 1 GiB   {speed:6.0f} MB/s   {ratio:.2f} of the speed of cp + sha256sum"
-        f"   (>= {LEAST_RATIO:.2f}) {'ok' if ratio >= LEAST_RATIO else 'TOO SLOW'}",
+        f"upload of 1 GiB   {speed:6.0f} MB/s   {ratio:.2f} of the speed of cp + sync + sha256sum"
+        f"   (>= {LEAST_RATIO:.2f}) {'ok' if ratio >= LEAST_RATIO else 'TOO SLOW'}   {without:.2f} without the sync",
         flush=True,
     )
     return ratio >= LEAST_RATIO
@@ -146,6 +153,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--gigabytes", type=float, default=4, help="size of each artifact")
+    parser.add_argument("--upload-only", action="store_true", help="leave the memory out")
     parser.add_argument("--folder", type=Path, help="where the files go (default: the temporary folder)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
@@ -153,6 +161,8 @@ def main() -> None:
         with serving(folder / "data") as service:
             fine = upload(service, folder)
         shutil.rmtree(folder / "data")
+        if arguments.upload_only:
+            sys.exit(0 if fine else 1)
         fine &= memory(folder, int(arguments.gigabytes * 1e9))
     sys.exit(0 if fine else 1)
 
