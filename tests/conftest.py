@@ -1,7 +1,12 @@
 """Settings of the whole suite."""
 
+import signal
+
 from hypothesis import settings
 
 # The first example of a kernel pays for its compilation: a deadline would measure the compiler.
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
+
+# A suite that was started by nohup ignores SIGHUP, and so would every command that is started here.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
