@@ -8,5 +8,7 @@ from hypothesis import settings
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
 
-# A suite that was started by nohup ignores SIGHUP, and so would every command that is started here.
+# A suite that was started in the background ignores SIGINT or SIGHUP, and so would every command that is started here.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
