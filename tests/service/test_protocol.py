@@ -1,13 +1,18 @@
 """What comes before anybody is known: heads that are too large or never end, too many connections; memory stays bounded."""
 
+import asyncio
 import contextlib
 import socket
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+import uvicorn
 
 from service import protocol
 from tests.service.serving import Service, serving
@@ -80,7 +85,39 @@ def test_connections_beyond_the_limit_are_told_so(service: Service) -> None:
         for _ in range(25):
             stack.enter_context(connected(service))
         assert httpx.get(f"{service.address}/healthz").status_code == 503
-    assert protocol.HEAD_SECONDS <= 60
+
+
+def test_a_head_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one and a later one on the same connection; a connection that speaks in time is left alone."""
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.4)
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(0.8)  # longer than a head may take: by then it is there
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    config = uvicorn.Config(
+        answer, port=0, http=protocol.BoundedHttp, log_config=None, lifespan="off", timeout_keep_alive=30
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    address = server.servers[0].sockets[0].getsockname()[:2]
+    head = b"GET / HTTP/1.1\r\nHost: x\r\n"
+    try:
+        with socket.create_connection(address, timeout=10) as slow:
+            slow.sendall(head)
+            assert slow.recv(100) == b""
+        with socket.create_connection(address, timeout=10) as kept:
+            kept.sendall(head + b"\r\n")
+            assert kept.recv(100).startswith(b"HTTP/1.1 204 ")
+            kept.sendall(head)
+            assert kept.recv(100) == b""
+    finally:
+        server.should_exit = True
+        thread.join(10)
 
 
 def test_a_form_of_nobody_is_kept_nowhere(service: Service) -> None:

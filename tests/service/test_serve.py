@@ -101,6 +101,17 @@ def test_a_worker_that_is_lost_is_replaced(tmp_path: Path, artifact: Path, numbe
         assert worker_of(service) != lost
 
 
+def test_the_engine_can_be_made_anew_from_our_own_rows(tmp_path: Path, artifact: Path) -> None:
+    data = tmp_path / "data"
+    with serving(data, "--no-worker") as service, service.client() as client:
+        digest = client.push_artifact([artifact])["digest"]
+        job = client.start({"type": "verify", "artifact": digest})["id"]
+    for file in data.glob("engine.sqlite*"):
+        file.unlink()
+    with serving(data, token=service.token) as again, again.client() as client:
+        assert client.wait(job, timeout_seconds=90)["state"] == "passed"
+
+
 def test_one_command_on_postgresql(tmp_path: Path, artifact: Path, postgresql_url: str) -> None:
     with serving(tmp_path / "data", "--database-url", postgresql_url) as service:
         assert verify(service, artifact)["state"] == "passed"
