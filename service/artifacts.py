@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal
 
 import structlog
 
@@ -16,11 +15,9 @@ from service.errors import ArtifactKindConflict, ArtifactNotFound, EntryUnclear,
 from service.parts import Parts
 from service.queue import LIST_OBJECTS, listing_id
 from service.records import content
-from service.records.models import Artifact, ArtifactFile, Object
+from service.records.models import PENDING, Artifact, ArtifactFile, Object
 from service.records.pages import Page
 from service.records.types import new_id, now
-
-Origin = Literal["pushed", "converted"]
 
 log = structlog.get_logger()
 
@@ -46,7 +43,7 @@ def push(
             entry=entry,
             bytes=sum(file.bytes for file in found),
             origin="pushed",
-            listing="pending",
+            listing=PENDING,
             created_at=now(),
         )
         rows = [
@@ -66,7 +63,7 @@ def push(
             f"{artifact.digest} is an artifact of kind {artifact.kind} already.",
             Fault("body", "$.kind", f"the artifact is of kind {artifact.kind}"),
         )
-    if artifact.listing == "pending":
+    if artifact.listing == PENDING:
         start(parts, LIST_OBJECTS, listing_id(artifact.id), artifact.id)
     return artifact, new
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import func, literal, or_, select
 from sqlalchemy.orm import Session
 
-from service.records.models import Artifact, ArtifactFile, Blob
+from service.records.models import PENDING, Artifact, ArtifactFile, Blob
 from service.records.pages import Page, cut, decode, encode, fetched, identifier
 from service.records.rows import batches, insert_new, values
 from service.records.types import HostileText, now
@@ -107,7 +107,7 @@ def artifacts(
 def unlisted(session: Session, limit: int, after: str = "") -> list[Artifact]:
     """Artifacts of every project whose directory was not read yet, oldest first; `after` is an id to begin behind."""
     pending = Artifact.listing == literal(
-        "pending", literal_execute=True
+        PENDING, literal_execute=True
     )  # a literal, or SQLite ignores the index
     return list(
         session.scalars(

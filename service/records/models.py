@@ -34,6 +34,8 @@ NAMING: dict[str, str] = {
     "pk": "pk_%(table_name)s",
 }
 DEFAULT_PROJECT = "default"
+# `Artifact.listing`: what became of reading its directory.
+PENDING, LISTED, UNREADABLE = "pending", "listed", "unreadable"
 ID = HostileString(32)
 DIGEST = HostileString(71)
 SHA256 = HostileString(64)
@@ -107,9 +109,7 @@ class Artifact(OfProject, Base):
     entry: Mapped[str]  # name of the file to begin with
     bytes: Mapped[int]
     origin: Mapped[str] = mapped_column(HostileString(10))  # pushed, converted
-    listing: Mapped[str] = mapped_column(
-        HostileString(10)
-    )  # pending, listed, unreadable: what became of reading its directory
+    listing: Mapped[str] = mapped_column(HostileString(10))
     revision: Mapped[int | None]
     model_id: Mapped[str | None] = mapped_column(HostileText)
     weights_id: Mapped[str | None] = mapped_column(HostileText)

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, delete, func, literal, select
 from sqlalchemy.orm import Session
 
-from service.records.models import Artifact, Object
+from service.records.models import LISTED, Artifact, Object
 from service.records.pages import Page, cut, decode, encode, fetched, ordinal
 from service.records.rows import insert_new, values
 from service.records.types import HostileText, name_key
@@ -29,7 +29,7 @@ def list_objects(
     A directory that could be read overrules an earlier attempt at which it could not, never the other way round.
     """
     artifact = session.get(Artifact, artifact_id, with_for_update={"key_share": True}, populate_existing=True)
-    if artifact is None or artifact.listing in ("listed", listing):
+    if artifact is None or artifact.listing in (LISTED, listing):
         return
     session.execute(delete(Object).where(Object.artifact_id == artifact_id))
     owner = {"artifact_id": artifact_id, "project_id": artifact.project_id}

@@ -16,7 +16,7 @@ from ninfer_core.sources.safetensors import SourceTensor
 from ninfer_core.verify.report import ObjectResult, Report
 from service.queue import LIST_OBJECTS, listing_id
 from service.records import content
-from service.records.models import Artifact, Object, Run
+from service.records.models import LISTED, UNREADABLE, Artifact, Object, Run
 from worker.context import DONE, Answer, Context, Steps
 from worker.errors import RowMissing
 from worker.patience import passing
@@ -25,7 +25,6 @@ from worker.sources import StoredFiles
 
 log = structlog.get_logger()
 
-PENDING, LISTED, UNREADABLE = "pending", "listed", "unreadable"
 # Seconds before the attempts after the first; a day later the engine has forgotten them all, and the sweep begins anew.
 _AGAIN = (2.0, 8.0, 32.0, 128.0, 512.0, 2048.0, 8192.0)
 

@@ -36,7 +36,7 @@ from service.errors import (
     TooManyFiles,
 )
 from service.parts import Parts
-from service.records.models import Artifact
+from service.records.models import LISTED, Artifact
 
 router = APIRouter(prefix="/v1/artifacts", tags=["artifacts"])
 ARTIFACT = TypeAdapter(ArtifactSent)
@@ -151,7 +151,7 @@ def one(
 ) -> ArtifactWithFiles | Response:
     """With its files. It never changes once its objects are listed, and then has an entity tag."""
     artifact = artifacts.find(parts, caller.project_id, digest)
-    if artifact.listing != "pending":
+    if artifact.listing == LISTED:  # an unreadable one may yet be read
         if same := conditional.unchanged(request, digest):
             return same
         response.headers.update(conditional.headers(digest))

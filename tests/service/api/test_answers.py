@@ -219,9 +219,15 @@ def test_what_never_changes_is_kept_by_clients(api: World, path: str) -> None:
 
 def test_what_may_still_change_is_not(api: World) -> None:
     pending = api.call("POST", "/v1/artifacts?kind=ninfer&name=p", content=b"pending").json()
-    answer = api.call("GET", pending["links"]["self"])
-    assert "etag" not in answer.headers
-    assert answer.headers["cache-control"] == "no-store"
+    for listing in ("pending", "unreadable"):  # what could not be read once may be read later
+        with api.parts.database.write() as session:
+            artifact = content.find_artifact(session, "default", pending["digest"])
+            assert artifact is not None
+            artifact.listing = listing
+        answer = api.call("GET", pending["links"]["self"])
+        assert answer.json()["listing"] == listing
+        assert "etag" not in answer.headers
+        assert answer.headers["cache-control"] == "no-store"
 
 
 def test_formats_are_those_of_the_command_line(api: World) -> None:
