@@ -6,11 +6,13 @@ All are sha256; members called `digest` are spelled `sha256:<hex>`, members call
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import rfc8785
 
 from ninfer_core.layouts.base import Shape
+
+DIGEST_PREFIX: Final = "sha256:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +26,13 @@ class FileDigest:
 
 def canonical_digest(document: Any) -> str:
     """`sha256:` of the RFC 8785 form of a JSON document. Raises: rfc8785.CanonicalizationError."""
-    return "sha256:" + hashlib.sha256(rfc8785.dumps(document)).hexdigest()
+    return DIGEST_PREFIX + hashlib.sha256(rfc8785.dumps(document)).hexdigest()
 
 
 def artifact_digest(kind: str, files: Sequence[FileDigest]) -> str:
     """The file's own sha256 for one file; for a set the digest of its sorted listing."""
     if len(files) == 1:
-        return "sha256:" + files[0].sha256
+        return DIGEST_PREFIX + files[0].sha256
     listing = [
         {"name": file.name, "bytes": file.bytes, "sha256": file.sha256}
         for file in sorted(files, key=lambda file: file.name)
@@ -70,7 +72,7 @@ def content_root(identities: Iterable[tuple[str, str]]) -> str:
     root = stack.pop()[1] if stack else hashlib.sha256().digest()
     while stack:
         root = _node(stack.pop()[1], root)
-    return "sha256:" + root.hex()
+    return DIGEST_PREFIX + root.hex()
 
 
 def _node(left: bytes, right: bytes) -> bytes:

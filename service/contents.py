@@ -5,15 +5,13 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from ninfer_core.identity import FileDigest
+from ninfer_core.identity import DIGEST_PREFIX, FileDigest
 from ninfer_core.io import is_plain_name
 from service.blobs import BlobWriter
 from service.errors import BlobNotFound, BlobsMissing, ContentLost, Fault, InvalidRequest, TooManyFiles
 from service.parts import Parts
 from service.records import content
 from service.records.models import Blob
-
-PREFIX = "sha256:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +25,7 @@ class Stored:
     @property
     def sha256(self) -> str:
         """Bare hex."""
-        return self.digest.removeprefix(PREFIX)
+        return self.digest.removeprefix(DIGEST_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +41,13 @@ def keep(parts: Parts, project_id: str, writer: BlobWriter) -> Stored:
     sha256, size = writer.commit()
     with parts.database.write() as session:
         new = content.add_blob(session, project_id, sha256, size)
-    return Stored(PREFIX + sha256, size, new)
+    return Stored(DIGEST_PREFIX + sha256, size, new)
 
 
 def find_blob(parts: Parts, project_id: str, digest: str) -> Blob:
     """Content of this project. Raises: BlobNotFound, ContentLost."""
     with parts.database.read() as session:
-        blob = content.find_blob(session, project_id, digest.removeprefix(PREFIX))
+        blob = content.find_blob(session, project_id, digest.removeprefix(DIGEST_PREFIX))
     if blob is None:
         raise BlobNotFound(f"This project holds no {digest}.")
     if not parts.blobs.holds(blob.sha256, blob.bytes):
@@ -70,20 +68,20 @@ def named_files(
     missing = [
         Fault("body", f"$.files[{index}].digest", f"this project does not hold {file.digest}")
         for index, file in enumerate(files)
-        if file.digest.removeprefix(PREFIX) not in held
+        if file.digest.removeprefix(DIGEST_PREFIX) not in held
     ]
     if missing:
         raise BlobsMissing(f"{len(missing):,} of {len(files):,} files have no content here.", *missing)
     return [
         FileDigest(file.name, held[sha256].bytes, sha256)
         for file in files
-        for sha256 in (file.digest.removeprefix(PREFIX),)
+        for sha256 in (file.digest.removeprefix(DIGEST_PREFIX),)
     ]
 
 
 def held_content(parts: Parts, session: Session, project_id: str, digests: Iterable[str]) -> dict[str, Blob]:
     """What of this the project holds and the store has not lost, by sha256."""
-    rows = content.find_blobs(session, project_id, [digest.removeprefix(PREFIX) for digest in digests])
+    rows = content.find_blobs(session, project_id, [digest.removeprefix(DIGEST_PREFIX) for digest in digests])
     return {sha256: row for sha256, row in rows.items() if parts.blobs.holds(sha256, row.bytes)}
 
 

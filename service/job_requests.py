@@ -10,11 +10,12 @@ from sqlalchemy.orm import Session
 from ninfer_core import recipes as core
 from ninfer_core.errors import Usage
 from ninfer_core.findings import Findings
+from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.io import is_plain_name
 from ninfer_core.opening import ENTRY_SUFFIX, ArtifactKind
 from ninfer_core.sources.json_text import json_path
 from ninfer_core.verify import CHECKS, asked, default_checks
-from service.contents import PREFIX, held_content
+from service.contents import held_content
 from service.errors import (
     BlobsMissing,
     CheckUnknown,
@@ -153,7 +154,7 @@ def _require_inputs(parts: Parts, session: Session, project_id: str, inputs: Map
     faults = [
         Fault("body", json_path(("inputs", name)), f"this project does not hold {digest}")
         for name, digest in inputs.items()
-        if digest.removeprefix(PREFIX) not in held
+        if digest.removeprefix(DIGEST_PREFIX) not in held
     ]
     if faults:
         raise BlobsMissing(f"{len(faults)} of {len(inputs)} inputs have no content here.", *faults)

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from sqlalchemy.orm import Session
 
+from ninfer_core.identity import DIGEST_PREFIX
 from service import recipes
 from service.artifacts import start
 from service.errors import Fault, IdempotencyKeyReused, JobNotFound
@@ -21,7 +22,7 @@ from service.records.models import Conversion, Job, JobEvent, Run
 from service.records.pages import Page
 from service.records.types import new_id, now
 
-State = Literal["queued", "running", "passed", "failed", "incomplete", "error", "cancelled"]
+JobState = Literal["queued", "running", "passed", "failed", "incomplete", "error", "cancelled"]
 _EVENTS_AT_ONCE: Final = 500
 
 
@@ -35,7 +36,7 @@ class Sent:
     @classmethod
     def of(cls, text: str, key: str | None) -> "Sent":
         """Of a body in one spelling, so that the order of members and white space make no other body."""
-        return cls("sha256:" + hashlib.sha256(text.encode()).hexdigest(), key)
+        return cls(DIGEST_PREFIX + hashlib.sha256(text.encode()).hexdigest(), key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,11 +57,11 @@ class ConversionView:
     state: str
 
 
-def run(parts: Parts, project_id: str, run_id: str) -> RunView:
-    """Raises: RunNotFound."""
+def run(parts: Parts, project_id: str, run_id: str, *, counted: bool = True) -> RunView:
+    """The run, with its counts unless nobody asks for them. Raises: RunNotFound."""
     with parts.database.read() as session:
         row = _require_run(session, project_id, run_id)
-        counts = runs.counts(session, run_id) if row.verdict is not None else {}
+        counts = runs.counts(session, run_id) if counted and row.verdict is not None else {}
         verified = views.artifacts(session, project_id, [row.artifact_id])
         asked = views.jobs(session, project_id, [row.job_id])
         return _view(row, verified, asked, counts)
@@ -163,7 +163,7 @@ def conversion_findings(
 
 def run_report(parts: Parts, project_id: str, run_id: str) -> Iterator[str]:
     """The text of `ninfer-gate/report/1`, piece by piece. Raises, before the first piece: RunNotFound, NotFinal, NoReport."""
-    found = run(parts, project_id, run_id)
+    found = run(parts, project_id, run_id, counted=False)
     head = _head(found.run.report, found.state, {found.run.verdict}, "run")
 
     def objects(cursor: str | None) -> Page[tuple[Object, Result]]:

@@ -13,7 +13,7 @@ from ninfer_core.convert import Draft, Sink
 from ninfer_core.errors import CutShort
 from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Findings
-from ninfer_core.identity import FileDigest
+from ninfer_core.identity import DIGEST_PREFIX, FileDigest
 from ninfer_core.opening import ArtifactKind
 from ninfer_core.recipes import Plan, bind, parse_recipe
 from ninfer_core.verify import asked, prepare
@@ -29,8 +29,6 @@ from worker import plans
 from worker.errors import RowMissing
 from worker.sources import Sources, StoredFiles
 from worker.watch import Ticket, Watch
-
-_PREFIX = "sha256:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +203,7 @@ def _material(
         for role, checkpoint_id in checkpoints.items()
     }
     return Material(
-        document, folders, {name: digest.removeprefix(_PREFIX) for name, digest in inputs.items()}
+        document, folders, {name: digest.removeprefix(DIGEST_PREFIX) for name, digest in inputs.items()}
     )
 
 

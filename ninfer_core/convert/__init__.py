@@ -6,7 +6,7 @@ from pathlib import Path
 from ninfer_core.containers.output import Output, Sink
 from ninfer_core.containers.publish import publish, require_free
 from ninfer_core.convert.draft import Draft
-from ninfer_core.convert.result import SCHEMA, Conversion, Written
+from ninfer_core.convert.result import SCHEMA, Conversion, Written, refused_json
 from ninfer_core.io import Progress, no_progress
 from ninfer_core.recipes.plan import Plan
 from ninfer_core.verify.pool import Pool
@@ -39,4 +39,4 @@ def convert(
     return conversion
 
 
-__all__ = ["SCHEMA", "Conversion", "Draft", "Sink", "Written", "convert"]
+__all__ = ["SCHEMA", "Conversion", "Draft", "Sink", "Written", "convert", "refused_json"]

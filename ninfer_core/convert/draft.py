@@ -19,7 +19,7 @@ from ninfer_core.convert.objects import TensorEncoder, resource_task
 from ninfer_core.convert.result import Conversion, Written
 from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Findings
-from ninfer_core.identity import FileDigest, content_root, resource_identity, tensor_identity
+from ninfer_core.identity import DIGEST_PREFIX, FileDigest, content_root, resource_identity, tensor_identity
 from ninfer_core.io import sha256
 from ninfer_core.layouts import RESOURCE_ENCODING
 from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan, report_source_changes
@@ -68,7 +68,7 @@ class Draft:
             return self._conversion(findings, objects)
         root = self._digest_objects(objects, output)
         self._compare_pins(objects, findings)
-        output.write_headers(bytes.fromhex(root.removeprefix("sha256:"))[:ARTIFACT_ID_BYTES])
+        output.write_headers(bytes.fromhex(root.removeprefix(DIGEST_PREFIX))[:ARTIFACT_ID_BYTES])
         # The recipe's own words went into the directory; what our own reader would refuse is never published.
         read_artifact(output, output.files[0].name, findings)
         if findings.errors:

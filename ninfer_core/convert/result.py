@@ -1,5 +1,6 @@
 """What a conversion did, as one value that every face of it is made from: schema `ninfer-gate/conversion/1`."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +65,20 @@ class Conversion:
             "findings": [finding_json(finding) for finding in self.findings],
             "versions": versions(),
         }
+
+
+def refused_json(findings: Iterable[Finding]) -> dict[str, Any]:
+    """The same document where the recipe could not be bound to its sources, so that nothing was even planned."""
+    return {
+        "schema": SCHEMA,
+        "verdict": "refused",
+        "artifact": None,
+        "recipe": None,
+        "objects": [],
+        "unused_sources": {},
+        "findings": [finding_json(finding) for finding in findings],
+        "versions": versions(),
+    }
 
 
 def _object_json(item: Written) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import rfc8785
 
 from ninfer_core import strict_json
 from ninfer_core.findings import Findings
+from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.io import ByteSource
 from ninfer_core.recipes.fields import MAX_INTEGER, Faults, Fields, Path
 from ninfer_core.recipes.rules import Rule, RuleReader
@@ -122,7 +123,7 @@ def _document(root: Members, faults: Faults) -> Recipe | None:
         model_id,
         weights_id,
         recipe_id,
-        "sha256:" + hashlib.sha256(rfc8785.dumps(plain)).hexdigest(),
+        DIGEST_PREFIX + hashlib.sha256(rfc8785.dumps(plain)).hexdigest(),
         MappingProxyType({role: source for role, source in sources.items() if source is not None}),
         MappingProxyType({name: value for name, value in inputs.items() if value is not None}),
         tuple(resource for resource in resources if resource is not None),

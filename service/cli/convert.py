@@ -14,7 +14,6 @@ from ninfer_core.errors import NinferError
 from ninfer_core.findings import Findings
 from ninfer_core.opening import open_path
 from ninfer_core.recipes import Plan
-from ninfer_core.verify.report import finding_json, versions
 from service.cli import EXIT_ERROR
 from service.cli.binding import bound, named_files, roles
 from service.cli.failures import Task, guarded, sentence, tell
@@ -150,18 +149,9 @@ def _is_whole(out: Path) -> bool:
 
 def _refused(findings: Findings, out: str, begin: float, target: JsonTarget | None) -> int:
     if target is not None:
-        target.write(
-            {
-                "schema": CONVERSION_SCHEMA,
-                "verdict": "refused",
-                "artifact": None,
-                "recipe": None,
-                "objects": [],
-                "unused_sources": {},
-                "findings": [finding_json(finding) for finding in findings],
-                "versions": versions(),
-            }
-        )
+        from ninfer_core.convert import refused_json
+
+        target.write(refused_json(findings))
     if target is None or not target.alone:
         from service.cli.conversion_view import show_refusal
 

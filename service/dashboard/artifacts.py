@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ninfer_core.formats import FORMATS
+from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.layouts import LAYOUTS
 from ninfer_core.sources.dtypes import DTYPES
 from service import conditional, contents
@@ -110,7 +111,7 @@ def file(visiting: Visiting, request: Request, digest: Digest, ordinal: int) -> 
     wanted = next((row for row in files if row.ordinal == ordinal), None)
     if wanted is None:
         raise missing("file")
-    contents.find_blob(visiting.parts, visiting.project_id, f"{contents.PREFIX}{wanted.sha256}")
+    contents.find_blob(visiting.parts, visiting.project_id, DIGEST_PREFIX + wanted.sha256)
     headers = {**HEADERS, **conditional.headers(wanted.sha256)}
     return content_file(request, visiting.parts.blobs.path(wanted.sha256), wanted.bytes, headers, wanted.name)
 

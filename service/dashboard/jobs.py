@@ -7,15 +7,17 @@ from fastapi import APIRouter, Path
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from service import jobs as job_cases
 from service.dashboard.access import SameOrigin, Visiting
 from service.dashboard.artifacts import Text, making
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.format import clipped, duration
 from service.dashboard.progress import Line, alive_workers, progress_line
 from service.dashboard.render import HEADERS, page
-from service.dashboard.runs import JobState
 from service.dashboard.states import STATES, State
 from service.dashboard.verdicts import waiting
+from service.errors import JobNotFound
+from service.jobs import JobState
 from service.records import conversions, jobs, runs, views
 from service.records.jobs import Progress
 from service.records.models import Artifact, Conversion, Job, Run
@@ -131,9 +133,10 @@ def one(
 @router.post("/jobs/{job_id}/cancel", dependencies=[SameOrigin])
 def cancel(visiting: Visiting, job_id: JobId) -> Response:
     """Ask for a job to stop; what is final stays as it is."""
-    with visiting.parts.database.write() as session:
-        if jobs.request_cancel(session, visiting.project_id, job_id) is None:
-            raise missing("job")
+    try:
+        job_cases.cancel(visiting.parts, visiting.project_id, job_id)
+    except JobNotFound:
+        raise missing("job") from None
     return RedirectResponse(f"/jobs/{job_id}", 303, HEADERS)
 
 

@@ -16,13 +16,13 @@ from service.dashboard.progress import alive_workers, progress_line
 from service.dashboard.render import page
 from service.dashboard.states import STATES
 from service.dashboard.verdicts import Seen, check_rows, why
+from service.jobs import JobState
 from service.records import content, jobs, runs, views
 from service.records.models import Finding, Object, Result
 from service.records.pages import Page
 
 router = APIRouter(route_class=PageRoute)
 RUNS, OBJECTS, FINDINGS = 50, 100, 20
-JobState = Literal["queued", "running", "passed", "failed", "incomplete", "error", "cancelled"]
 Outcome = Literal["all", "passed", "failed", "not_checked"]
 Order = Literal["worst", "ordinal"]
 RunId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]

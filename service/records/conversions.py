@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from service.records import findings as noted
-from service.records.events import require_open
+from service.records.events import owner, unanswered
 from service.records.models import Conversion, ConversionFinding, ConversionObject
 from service.records.pages import Page, cut, decode, encode, fetched, ordinal
 from service.records.rows import insert_new, values
@@ -54,14 +54,8 @@ def save(
 
     Raises: JobOver.
     """
-    job_id = session.scalar(select(Conversion.job_id).where(Conversion.id == conversion_id))
-    if job_id is None:
-        return
-    require_open(session, job_id)
-    found = session.get(
-        Conversion, conversion_id, with_for_update={"key_share": True}, populate_existing=True
-    )
-    if found is None or found.verdict is not None:
+    found = unanswered(session, Conversion, conversion_id)
+    if found is None:
         return
     found.verdict = verdict
     found.document = document
@@ -72,8 +66,8 @@ def save(
 
 def save_objects(session: Session, conversion_id: str, rows: Iterable[ConversionObject]) -> None:
     """Store how objects were made; what is there stands. Raises: JobOver."""
-    owner = _owner(session, conversion_id)
-    insert_new(session, ConversionObject, ({**values(row), **owner} for row in rows))
+    whose = _owner(session, conversion_id)
+    insert_new(session, ConversionObject, ({**values(row), **whose} for row in rows))
 
 
 def save_findings(session: Session, conversion_id: str, rows: Iterable[ConversionFinding]) -> None:
@@ -82,10 +76,7 @@ def save_findings(session: Session, conversion_id: str, rows: Iterable[Conversio
 
 
 def _owner(session: Session, conversion_id: str) -> dict[str, str]:
-    query = select(Conversion.project_id, Conversion.job_id).where(Conversion.id == conversion_id)
-    project_id, job_id = session.execute(query).one()
-    require_open(session, job_id)
-    return {"conversion_id": conversion_id, "project_id": project_id}
+    return {"conversion_id": conversion_id, "project_id": owner(session, Conversion, conversion_id)}
 
 
 def objects(

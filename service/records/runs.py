@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Select, func, literal, select
 from sqlalchemy.orm import Session
 
 from service.records import findings as noted
-from service.records.events import require_open
+from service.records.events import owner, unanswered
 from service.records.models import Finding, Object, Result, Run
 from service.records.objects import ordinals
 from service.records.pages import Page, cut, decode, encode, fetched, identifier, metric, ordinal
@@ -67,12 +67,8 @@ def save(
     session: Session, run_id: str, *, verdict: str, report_head: dict[str, Any], errors: int, advisories: int
 ) -> None:
     """Set verdict and report, unless they are set. Raises: JobOver."""
-    job_id = session.scalar(select(Run.job_id).where(Run.id == run_id))
-    if job_id is None:
-        return
-    require_open(session, job_id)
-    found = session.get(Run, run_id, with_for_update={"key_share": True}, populate_existing=True)
-    if found is None or found.verdict is not None:
+    found = unanswered(session, Run, run_id)
+    if found is None:
         return
     found.verdict = verdict
     found.report = report_head
@@ -84,8 +80,8 @@ def save(
 
 def save_results(session: Session, run_id: str, rows: Iterable[Result]) -> None:
     """Store what was found of objects; what is there stands. Raises: JobOver."""
-    owner = _owner(session, run_id)
-    insert_new(session, Result, ({**values(row), **owner} for row in rows))
+    whose = _owner(session, run_id)
+    insert_new(session, Result, ({**values(row), **whose} for row in rows))
 
 
 def save_findings(session: Session, run_id: str, rows: Iterable[Finding]) -> None:
@@ -94,9 +90,7 @@ def save_findings(session: Session, run_id: str, rows: Iterable[Finding]) -> Non
 
 
 def _owner(session: Session, run_id: str) -> dict[str, str]:
-    project_id, job_id = session.execute(select(Run.project_id, Run.job_id).where(Run.id == run_id)).one()
-    require_open(session, job_id)
-    return {"run_id": run_id, "project_id": project_id}
+    return {"run_id": run_id, "project_id": owner(session, Run, run_id)}
 
 
 def results(

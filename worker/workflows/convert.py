@@ -8,13 +8,14 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from ninfer_core.containers.output import Output
-from ninfer_core.convert import SCHEMA, Conversion, Draft
+from ninfer_core.convert import Conversion, Draft, refused_json
 from ninfer_core.findings import Finding
 from ninfer_core.verify.outcomes import Outcome
-from ninfer_core.verify.report import finding_json, versions
+from ninfer_core.verify.report import finding_json
 from service.queue import CONVERT_SHARD
 from service.records import content, conversions, jobs
 from service.records import models as rows
+from service.records.models import PENDING
 from service.records.rows import batches
 from service.records.types import new_id, now
 from worker.context import DONE, Answer, Context, Steps
@@ -22,7 +23,7 @@ from worker.errors import RowMissing
 from worker.preparing import Drafted
 from worker.watch import Cancelled
 from worker.workflows import segments, shards
-from worker.workflows.listing import PENDING, list_if_possible
+from worker.workflows.listing import list_if_possible
 
 
 def convert(context: Context, steps: Steps, job_id: str) -> None:
@@ -100,14 +101,8 @@ def _compose(context: Context, job_id: str) -> Answer:
 
 def _refuse(context: Context, job_id: str, drafted: Drafted) -> None:
     """The recipe and its sources do not fit together: that is the answer, and nothing is made."""
-    document = {
-        "schema": SCHEMA,
-        "verdict": "refused",
-        "artifact": None,
-        "recipe": None,
-        "unused_sources": {},
-        "versions": versions(),
-    }
+    document = refused_json(())
+    del document["objects"], document["findings"]  # these are rows
     with context.database.read() as session:
         row = conversions.by_job(session, job_id)
     if row is None:

@@ -36,7 +36,7 @@ IdempotencyKey = Annotated[
 class JobPaging(Paging):
     """Jobs by state and type."""
 
-    state: jobs.State | None = None
+    state: jobs.JobState | None = None
     type: Literal["verify", "convert"] | None = None
 
 

@@ -6,8 +6,9 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
+from ninfer_core.identity import DIGEST_PREFIX
 from service.api.schemas.base import Answer, Digest, Sent
-from service.contents import PREFIX, NamedDigest, Stored
+from service.contents import NamedDigest, Stored
 from service.records.models import Artifact, ArtifactFile, Checkpoint, CheckpointFile, Recipe
 
 Kind = Literal["ninfer", "safetensors"]
@@ -62,7 +63,7 @@ class FileRead(Answer):
     @classmethod
     def of(cls, row: ArtifactFile | CheckpointFile) -> Self:
         """A row."""
-        return cls(name=row.name, bytes=row.bytes, digest=PREFIX + row.sha256)
+        return cls(name=row.name, bytes=row.bytes, digest=DIGEST_PREFIX + row.sha256)
 
 
 class Identity(Answer):

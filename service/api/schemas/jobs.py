@@ -10,7 +10,7 @@ from service.api.body import spelled
 from service.api.parameters import DIGEST
 from service.api.schemas.base import Answer, Digest, Id, Sent
 from service.job_requests import Convert, Output, Verify
-from service.jobs import JobView, State, links
+from service.jobs import JobState, JobView, links
 
 _MOST_ROLES = 64
 _MOST_INPUTS = 1_000
@@ -121,7 +121,7 @@ class JobRead(Answer):
 
     id: Id
     type: Literal["verify", "convert"]
-    state: State
+    state: JobState
     cancel_requested: bool
     created_at: datetime
     started_at: datetime | None

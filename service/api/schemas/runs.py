@@ -7,7 +7,7 @@ from pydantic import Field
 
 from service.api.schemas.base import Answer, Digest, Id
 from service.api.schemas.content import ObjectRead
-from service.jobs import State
+from service.jobs import JobState
 from service.records.models import ConversionFinding, Finding
 from service.reports import ConversionView, RunView
 
@@ -22,7 +22,7 @@ class RunRead(Answer):
 
     id: Id
     job: Id
-    state: State = Field(description="Of its job.")
+    state: JobState = Field(description="Of its job.")
     verdict: Verdict | None
     artifact: Digest
     checks: list[str]
@@ -113,7 +113,7 @@ class ConversionRead(Answer):
 
     id: Id
     job: Id
-    state: State = Field(description="Of its job.")
+    state: JobState = Field(description="Of its job.")
     verdict: Literal["written", "refused"] | None
     artifact: Digest | None
     recipe: Digest

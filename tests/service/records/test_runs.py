@@ -109,7 +109,7 @@ def test_a_job_that_is_over_keeps_no_results(database: Database, state: str) -> 
 def test_nobodys_results_are_refused(database: Database) -> None:
     with pytest.raises(NoResultFound), database.write() as session:
         runs.save_results(session, "0" * 32, [result(0)])
-    with database.write() as session:
+    with pytest.raises(NoResultFound), database.write() as session:
         runs.save(session, "0" * 32, **SAVED)
 
 
