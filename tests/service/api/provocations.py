@@ -1,11 +1,12 @@
 """How to get every error that the OpenAPI document declares: one request for each (method, path, code)."""
 
-import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx
 from sqlalchemy.exc import OperationalError
@@ -128,16 +129,19 @@ def _content_lost(method: str, api: World) -> httpx.Response:
 
 
 def _paused(path: str, content_type: str) -> Provocation:
-    """A body that stops in the middle."""
-
-    def pieces(pause: float) -> Iterator[bytes]:
-        yield b" "
-        time.sleep(pause)
-        yield b" "
+    """A body that stops in the middle: one byte of ten comes, and then nothing until the service has had enough."""
 
     def provoke(api: World) -> httpx.Response:
-        pause = 2 * api.parts.settings.idle_seconds
-        return api.call("POST", path, content=pieces(pause), headers={"Content-Type": content_type})
+        at = urlsplit(api.address)
+        with closing(HTTPConnection(at.hostname or "", at.port, timeout=30)) as connection:
+            connection.putrequest("POST", path)
+            connection.putheader("Authorization", f"Bearer {api.token}")
+            connection.putheader("Content-Type", content_type)
+            connection.putheader("Content-Length", "10")
+            connection.endheaders()
+            connection.send(b" ")
+            answer = connection.getresponse()
+            return httpx.Response(answer.status, headers=answer.getheaders(), content=answer.read())
 
     return provoke
 
