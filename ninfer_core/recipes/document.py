@@ -12,14 +12,16 @@ from typing import Any, Final
 import rfc8785
 
 from ninfer_core import strict_json
+from ninfer_core.documents.canonical import plain
+from ninfer_core.documents.fields import Faults, Fields, Path
+from ninfer_core.documents.sets import read_sets
 from ninfer_core.findings import Findings
 from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.io import ByteSource
-from ninfer_core.recipes.fields import MAX_INTEGER, Faults, Fields, Path
 from ninfer_core.recipes.rules import Rule, RuleReader
 from ninfer_core.recipes.sources import Input, Resource, Source, read_input, read_resource, read_source
 from ninfer_core.sources.json_text import JsonLimits, json_path, parse_object, read_object
-from ninfer_core.strict_json import Huge, Json, Members, Real
+from ninfer_core.strict_json import Members
 
 SCHEMA: Final = "ninfer-recipe/1"
 LIMITS: Final = JsonLimits(16 << 20, 64)
@@ -81,7 +83,7 @@ def parse_recipe(
 
 
 def _finish(root: Members | None, name: str, found: Findings, findings: Findings) -> Recipe | None:
-    recipe = _document(root, Faults(name, found)) if root is not None else None
+    recipe = _document(root, Faults(name, found, "recipe")) if root is not None else None
     found.blame("recipe")
     findings.extend(found)
     return None if found.errors else recipe
@@ -106,7 +108,7 @@ def _document(root: Members, faults: Faults) -> Recipe | None:
         read_resource(faults, value, ("resources", index), sources, inputs)
         for index, value in enumerate(fields.array("resources") or [])
     ]
-    reader = RuleReader(faults, sources, _sets(fields))
+    reader = RuleReader(faults, sources, read_sets(fields))
     stated = fields.array("rules")
     rules = [reader.read(value, ("rules", index)) for index, value in enumerate(stated or [])]
     if stated == [] and not resources:
@@ -116,38 +118,23 @@ def _document(root: Members, faults: Faults) -> Recipe | None:
     fields.object("checks")
     components = _components(fields)
     metadata = fields.object("metadata")
-    plain = _plain(root, (), faults)
+    document = plain(root, (), faults)
     if faults.findings.errors or model_id is None or weights_id is None or recipe_id is None:
         return None
     return Recipe(
         model_id,
         weights_id,
         recipe_id,
-        DIGEST_PREFIX + hashlib.sha256(rfc8785.dumps(plain)).hexdigest(),
+        DIGEST_PREFIX + hashlib.sha256(rfc8785.dumps(document)).hexdigest(),
         MappingProxyType({role: source for role, source in sources.items() if source is not None}),
         MappingProxyType({name: value for name, value in inputs.items() if value is not None}),
         tuple(resource for resource in resources if resource is not None),
         tuple(rule for rule in rules if rule is not None),
         evidence,
         rationale,
-        None if components is None else MappingProxyType(plain["components"]),
-        None if metadata is None else MappingProxyType(plain["metadata"]),
+        None if components is None else MappingProxyType(document["components"]),
+        None if metadata is None else MappingProxyType(document["metadata"]),
     )
-
-
-def _sets(fields: Fields) -> dict[str, tuple[int, ...] | None]:
-    members = fields.object("sets")
-    if members is None:
-        return {}
-    reader = Fields(fields.faults, members, fields.path("sets"), (), tuple(members))
-    sets: dict[str, tuple[int, ...] | None] = {}
-    for name in members:
-        values = reader.integers(name)
-        if values is not None and len(set(values)) != len(values):
-            reader.wrong_value(name, "integers that are all different")
-            values = None
-        sets[name] = values
-    return sets
 
 
 def _refuse_duplicates(faults: Faults, resources: list[Resource | None], rules: list[Rule | None]) -> None:
@@ -186,24 +173,3 @@ def _components(fields: Fields) -> Members | None:
             "member_missing", place, "no component named text.", "text", "nothing", member="text"
         )
     return components
-
-
-def _plain(value: Json, path: Path, faults: Faults) -> Json:
-    """The document for its canonical form: `Real` as a float, integers that a float holds exactly."""
-    if isinstance(value, Members):
-        return {name: _plain(member, (*path, name), faults) for name, member in value.items()}
-    if isinstance(value, list):
-        return [_plain(member, (*path, index), faults) for index, member in enumerate(value)]
-    if isinstance(value, Real):
-        return value.value
-    if isinstance(value, Huge) or (type(value) is int and abs(value) > MAX_INTEGER):
-        shown = strict_json.show(value)
-        faults.add(
-            "integer_not_exact",
-            path,
-            f"{shown} has no exact canonical form.",
-            f"at most {MAX_INTEGER}",
-            shown,
-        )
-        return 0
-    return value

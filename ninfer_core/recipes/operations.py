@@ -9,10 +9,10 @@ from math import prod
 from typing import Final
 
 from ninfer_core import strict_json
+from ninfer_core.documents.fields import Faults, Fields, Path
+from ninfer_core.documents.templates import template_fault
 from ninfer_core.layouts.base import MAX_RANK, U64_MAX, Shape
-from ninfer_core.recipes.fields import Faults, Fields, Path
 from ninfer_core.recipes.nodes import Cast, ConcatRows, Node, Reshape, Rows, Tensor, Transpose, Widen
-from ninfer_core.recipes.templates import template_fault
 from ninfer_core.registry import Closed
 from ninfer_core.sources.dtypes import DTYPES
 from ninfer_core.sources.json_text import listed

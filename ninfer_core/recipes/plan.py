@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ninfer_core import strict_json
+from ninfer_core.documents.templates import Assignment, assignments, fill
 from ninfer_core.findings import Findings
 from ninfer_core.formats import NumericFormat
 from ninfer_core.io import ByteSource, FileSet
@@ -17,7 +18,6 @@ from ninfer_core.recipes.files import open_files
 from ninfer_core.recipes.nodes import Tensor, converts, hoist, leaves
 from ninfer_core.recipes.roles import compare_names, open_roles
 from ninfer_core.recipes.rules import Rule
-from ninfer_core.recipes.templates import Assignment, assignments, fill
 from ninfer_core.recipes.values import Stored, Value, evaluate
 from ninfer_core.sources.checkpoint import Checkpoint
 from ninfer_core.sources.dtypes import DTYPES

@@ -5,15 +5,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from ninfer_core import strict_json
+from ninfer_core.documents.fields import Faults, Fields, Path
+from ninfer_core.documents.templates import (
+    MAX_EXPANSION,
+    NAME_COST,
+    Each,
+    assignments,
+    combinations,
+    fill,
+    template_fault,
+)
 from ninfer_core.encoders import PROFILES
 from ninfer_core.errors import IllegalShape, SizeOverflow
 from ninfer_core.formats import FORMATS, DirectFormat, NumericFormat
 from ninfer_core.layouts import canonical_layout
 from ninfer_core.layouts.base import Layout
-from ninfer_core.recipes.fields import Faults, Fields, Path
 from ninfer_core.recipes.nodes import Node, leaves
 from ninfer_core.recipes.operations import ValueReader
-from ninfer_core.recipes.templates import Each, assignments, combinations, fill, template_fault
 from ninfer_core.sources.json_text import json_path, listed
 from ninfer_core.strict_json import Json, Members
 
@@ -29,11 +37,6 @@ _CONVERSIONS: Final = {
     ("F16", "BF16"): "cast to BF16",
     ("I64", "I32"): "cast to I32",
 }
-
-# Characters of all names that the rules expand to, and NAME_COST for each name: the memory of a plan follows the
-# document and this limit, not a product of sets.
-MAX_EXPANSION: Final = 1 << 26
-NAME_COST: Final = 64
 
 
 @dataclass(frozen=True, slots=True)

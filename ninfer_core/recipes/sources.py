@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ninfer_core import strict_json
+from ninfer_core.documents.fields import Faults, Fields, Path
 from ninfer_core.io import is_plain_name
-from ninfer_core.recipes.fields import Faults, Fields, Path
 from ninfer_core.recipes.rules import COPY_BYTES, read_encoder
 from ninfer_core.sources.checkpoint import Kind
 from ninfer_core.sources.json_text import json_path, listed

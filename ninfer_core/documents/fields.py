@@ -18,10 +18,11 @@ _HEX_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Where findings about one document go."""
+    """Where findings about one document go; `check` is the first part of their codes: `recipe` or `target`."""
 
     file: str
     findings: Findings
+    check: str
 
     def add(
         self,
@@ -33,11 +34,11 @@ class Faults:
         objects: Iterable[str] = (),
         **where: object,
     ) -> None:
-        """One finding `recipe.<slug>` at `path`; `objects` are the expanded names that it concerns."""
+        """One finding `<check>.<slug>` at `path`; `objects` are the expanded names that it concerns."""
         names = list(objects)
         place = json_path(path)
         self.findings.add(
-            f"recipe.{slug}",
+            f"{self.check}.{slug}",
             f"{place}: {message}",
             object=names[0] if names else None,
             where={"file": self.file, "path": place, **({"objects": names} if names else {}), **where},

@@ -3,6 +3,12 @@
 import re
 from collections.abc import Collection, Iterator, Mapping
 from itertools import product
+from typing import Final
+
+# Characters of all names that a document expands to, and NAME_COST for each name: the memory of what is made of it
+# follows the document and this limit, not a product of sets.
+MAX_EXPANSION: Final = 1 << 26
+NAME_COST: Final = 64
 
 _TOKEN = re.compile(r"\{([^{}]*)\}|[{}]")
 
