@@ -43,6 +43,7 @@ class Finding:
     message: str
     count: int = 1
     about: About = "artifact"
+    decided: Severity | None = None  # where the code's own severity does not hold, see `Definition.severity_by`
 
     @property
     def check(self) -> str:
@@ -57,7 +58,7 @@ class Finding:
     @property
     def severity(self) -> Severity:
         """`error` or `advisory`."""
-        return self.definition.severity
+        return self.decided or self.definition.severity
 
 
 MAX_PER_CODE = 10_000
@@ -91,18 +92,26 @@ class Findings:
         found: object = "",
         count: int = 1,
         ordinal: int | None = None,
+        severity: Severity | None = None,
     ) -> None:
-        """Record one finding; `ordinal` is that of the object it fails. Raises: UnknownName for an unregistered code."""
-        name = FINDINGS[code].name
-        if ordinal is not None and FINDINGS[code].severity == "error":
+        """Record one finding; `ordinal` is that of the object it fails, `severity` overrides that of the code.
+
+        Raises: UnknownName for an unregistered code, ValueError to override where the code does not say what by.
+        """
+        definition = FINDINGS[code]
+        name = definition.name
+        decided = None if severity == definition.severity else severity
+        if decided is not None and definition.severity_by is None:
+            raise ValueError(f"nothing decides the severity of {name} but the code itself")
+        if ordinal is not None and (decided or definition.severity) == "error":
             self.failed.add(ordinal)
         if self._is_full(name):
             self.unlisted[name] += 1
             return
         place = {key: _bounded(value) for key, value in (where or {}).items()}
         label = None if object is None else clip(object)
-        finding = Finding(name, label, place, clip(str(expected)), clip(str(found)), clip(message), count)
-        self._list(finding)
+        texts = (clip(str(expected)), clip(str(found)), clip(message))
+        self._list(Finding(name, label, place, *texts, count, decided=decided))
 
     def _is_full(self, code: str) -> bool:
         listed = self._listed[code]

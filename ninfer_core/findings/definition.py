@@ -17,6 +17,7 @@ class Definition:
     causes: str
     remedy: str
     where: str = ""  # keys of `where` beyond the common ones
+    severity_by: str | None = None  # what may decide the severity instead, finding by finding
 
     @property
     def check(self) -> str:

@@ -6,17 +6,41 @@ from typing import Literal
 
 from ninfer_core.errors import Usage
 
-CheckName = Literal["structure", "layout", "values", "statistics", "parity"]
+CheckName = Literal[
+    "structure",
+    "layout",
+    "values",
+    "statistics",
+    "restrictions",
+    "inventory",
+    "relations",
+    "source",
+    "parity",
+]
 Outcome = Literal["passed", "failed", "not_checked", "not_asked"]
 Verdict = Literal["passed", "failed", "incomplete", "error", "cancelled"]
 
-CHECKS: tuple[CheckName, ...] = ("structure", "layout", "values", "statistics", "parity")
+CHECKS: tuple[CheckName, ...] = (
+    "structure",
+    "layout",
+    "values",
+    "statistics",
+    "restrictions",
+    "inventory",
+    "relations",
+    "source",
+    "parity",
+)
 WORD_CHECKS: frozenset[CheckName] = frozenset(("layout", "values", "statistics"))
 MEANINGS: dict[CheckName, str] = {
     "structure": "framing, directory, registry names, sizes and places",
     "layout": "padding lanes, wholly padded groups and gaps between planes are zero",
     "values": "every stored word is legal in its format",
     "statistics": "scale ranges, zero groups, code use; tensors that are all zero",
+    "restrictions": "what the recipe demands of stored words, from canonical group shapes to pinned resources",
+    "inventory": "every object of the target and no other, each as the target says",
+    "relations": "what objects of one artifact, or tensors of one file, say of each other",
+    "source": "the checkpoints are those that the recipe means: files, names, shapes, dtypes, config",
     "parity": "every word equals what the recipe makes of the source",
 }
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ninfer_core.findings import Findings
+from ninfer_core.findings import Findings, Severity
 
 MAX_SAMPLES = 16
 
@@ -22,6 +22,7 @@ class Fault:
     samples: Mapping[str, tuple[int, ...]] = field(
         default_factory=dict
     )  # member of `where` -> first few values
+    severity: Severity | None = None  # where something else decides it than the code
 
 
 def merge(faults: Iterable[Fault]) -> list[Fault]:
@@ -63,4 +64,5 @@ def report(
             found=fault.found,
             count=fault.count,
             ordinal=ordinal,
+            severity=fault.severity,
         )

@@ -180,6 +180,7 @@ def _finding_json(item: Finding) -> dict[str, Any]:
         "message": item.message,
         "count": item.count,
         "about": item.about,
+        "decided": item.decided,
     }
 
 
@@ -190,14 +191,22 @@ def _faults_json(faults: Iterable[Fault]) -> list[list[Any]]:
 def _fault_json(fault: Fault) -> Iterator[Any]:
     yield from (fault.code, fault.count, dict(fault.where), fault.expected, fault.found, fault.message)
     yield {name: list(values) for name, values in fault.samples.items()}
+    yield fault.severity
 
 
 def _faults(document: Mapping[str, Any]) -> list[Fault]:
     return [
         Fault(
-            code, count, where, expected, found, message, {name: tuple(few) for name, few in samples.items()}
+            code,
+            count,
+            where,
+            expected,
+            found,
+            message,
+            {name: tuple(few) for name, few in samples.items()},
+            severity,
         )
-        for code, count, where, expected, found, message, samples in document.get("faults", ())
+        for code, count, where, expected, found, message, samples, severity in document.get("faults", ())
     ]
 
 
