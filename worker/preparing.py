@@ -153,7 +153,7 @@ def open_verification(store: Store, job_id: str) -> Verification:
             workers=store.threads,
             progress=Counting(store.watch),
         )
-        recipe = None if against is None else against.recipe
+        recipe = None if against is None else against.recipe_json
         tasks = [*sources.tasks(prepared.pool), *prepared.tasks]
         digest = plans.digest(tasks)
         return Verification(prepared, tasks, digest, files, sources, recipe, stack.pop_all())

@@ -2,11 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ninfer_core.containers.directory import Artifact, BrokenObject, TensorObject
 from ninfer_core.findings import Findings
+from ninfer_core.recipes.document import Recipe
 from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan
+
+if TYPE_CHECKING:
+    from ninfer_core.targets import Target
+    from ninfer_core.verify.sample import Sample
 
 ObjectPlan = TensorPlan | ResourcePlan
 
@@ -17,22 +22,41 @@ NO_SOURCE: Final = "no source was given"
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """What parity compares with: a bound plan, or the findings or the reason why there is none."""
+    """What an artifact is judged against beside the rules of its own format.
 
-    plan: Plan | None
+    `plan` is the recipe bound to its sources, or None with the findings or the reason why there is none. `recipe` is
+    the document alone, which says enough for `restrictions` and `relations`. `targets` are the candidates of check
+    `inventory`: with `auto` the identity of the artifact picks among them, else there is one.
+    """
+
+    plan: Plan | None = None
     findings: Findings = field(default_factory=Findings)
     reason: str = "the recipe could not be bound to its sources"
+    recipe: Recipe | None = None
+    targets: "tuple[Target, ...]" = ()
+    auto: bool = False
+    canonical: bool = False
+    sample: "Sample | None" = None
 
     @property
-    def recipe(self) -> dict[str, str] | None:
-        """The recipe as a report names it; None where there is no plan."""
-        if self.plan is None:
+    def recipe_json(self) -> dict[str, str | None] | None:
+        """The recipe as a report names it; its identity is always recorded with that of the target."""
+        recipe = self.document
+        if recipe is None:
             return None
-        return {"recipe_id": self.plan.recipe.recipe_id, "digest": self.plan.recipe.digest}
+        return {"recipe_id": recipe.recipe_id, "digest": recipe.digest}
+
+    @property
+    def document(self) -> Recipe | None:
+        """The recipe, bound or not."""
+        return self.recipe if self.plan is None else self.plan.recipe
 
 
 def pair(artifact: Artifact, plan: Plan, findings: Findings) -> Mapping[str, ObjectPlan]:
-    """The plan of every object that the recipe makes with just this kind, format and shape; all else is a finding."""
+    """The plan of every object that the recipe makes with just this kind, format and shape; all else is a finding.
+
+    Where check `inventory` ran, it has said the same already, and the caller drops these findings.
+    """
     _compare_identity(artifact, plan, findings)
     plans = {item.name: item for item in plan.objects}
     names = {item.name for item in artifact.objects}

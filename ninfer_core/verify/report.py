@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ninfer_core import __version__
 from ninfer_core.encoders import PROFILES
@@ -14,10 +14,24 @@ from ninfer_core.verify.checks import CHECKS, Asked, CheckName, Outcome, Verdict
 
 SCHEMA = "ninfer-gate/report/1"
 
+# How an object, or all objects of a check, were looked at; `partial` only of a check.
+Extent = Literal["full", "sampled", "reused", "partial", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reused:
+    """The run that a result was taken over from, and when that run ended (ISO 8601)."""
+
+    run: str
+    date: str
+
 
 @dataclass(slots=True)
 class ObjectResult:
-    """What became of one object; `covered` are the checks that saw every byte or word they are about."""
+    """What became of one object; `covered` are the checks that saw every byte or word they are about.
+
+    `sampled` are those that saw a stated sample, and no fault in it.
+    """
 
     ordinal: int
     name: str
@@ -29,24 +43,28 @@ class ObjectResult:
     bytes: int | None
     concerns: frozenset[CheckName] = frozenset()
     covered: frozenset[CheckName] = frozenset()
+    sampled: frozenset[CheckName] = frozenset()
     reasons: Mapping[CheckName, str] = field(default_factory=dict)  # check -> why it is not covered
     sha256: str | None = None
     identity: str | None = None
     evidence: str | None = None
     metrics: dict[str, Any] = field(default_factory=dict)
     failed: bool = False
+    reused: Reused | None = None
 
     @property
-    def fully_covered(self) -> bool:
-        """Whether every check that concerns the object covered it, and its digest was taken."""
-        return self.sha256 is not None and self.concerns <= self.covered
+    def coverage(self) -> Extent:
+        """`reused` claims nothing about the bytes of today."""
+        if self.concerns <= self.covered:
+            return "full" if self.reused is None else "reused"
+        return "sampled" if self.concerns <= self.covered | self.sampled else "none"
 
     @property
     def outcome(self) -> Outcome:
-        """`failed` wins; what was not wholly checked has not passed."""
+        """`failed` wins; what was asked and not checked has not passed."""
         if self.failed:
             return "failed"
-        return "passed" if self.fully_covered else "not_checked"
+        return "not_checked" if self.coverage == "none" else "passed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +73,7 @@ class CheckResult:
 
     name: CheckName
     outcome: Outcome
-    coverage: str  # full, partial or none
+    coverage: Extent
     objects: int
     bytes: int
     reason: str | None
@@ -78,6 +96,8 @@ class Report:
     unlisted: Mapping[str, int]  # code -> findings beyond those that are listed
     verdict: Verdict
     recipe: Mapping[str, Any] | None = None
+    target: Mapping[str, Any] | None = None
+    sample: Mapping[str, Any] | None = None
 
     @property
     def digest(self) -> str | None:
@@ -132,6 +152,8 @@ class Report:
                 ],
             },
             "recipe": self.recipe,
+            "target": self.target,
+            "sample": self.sample,
             "checks": [
                 {
                     "name": check.name,
@@ -163,13 +185,17 @@ def versions() -> dict[str, Any]:
 
 
 def coverage(objects: Sequence[ObjectResult]) -> dict[str, dict[str, int]]:
-    """Objects and bytes by how they were checked; `sampled` and `reused` stay zero until something samples."""
-    full = [item for item in objects if item.fully_covered]
-    counts = {"objects": (len(full), len(objects)), "bytes": (_bytes(full), _bytes(objects))}
-    return {
-        unit: {"full": done, "sampled": 0, "reused": 0, "none": total - done, "total": total}
-        for unit, (done, total) in counts.items()
-    }
+    """Objects and bytes by how they were checked."""
+    extents: tuple[Extent, ...] = ("full", "sampled", "reused", "none")
+    counts: dict[str, dict[str, int]] = {unit: dict.fromkeys(extents, 0) for unit in ("objects", "bytes")}
+    for item in objects:
+        counts["objects"][item.coverage] += 1
+        counts["bytes"][item.coverage] += item.bytes or 0
+    return {unit: {**by, "total": sum(by.values())} for unit, by in counts.items()}
+
+
+# In this order: where the faults of recipes and sources count, should the better check not be asked.
+_ABOUT_SOURCES: tuple[CheckName, ...] = ("source", "parity", "restrictions", "relations")
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
@@ -193,13 +219,14 @@ def conclude(
     asked: Asked, objects: Sequence[ObjectResult], findings: Findings, skipped: Mapping[CheckName, str]
 ) -> tuple[tuple[CheckResult, ...], Verdict]:
     """Outcome of every check and the verdict; `skipped` says why a whole check could not run."""
-    # Faults of recipe and source leave nothing to compare with: they fail `parity`, and no other check.
-    failing = {finding.check if finding.about == "artifact" else "parity" for finding in findings.errors}
+    # Faults of a recipe or a source leave nothing to compare with: they fail the check about them, and no other.
+    about = next((name for name in _ABOUT_SOURCES if name in asked), "structure")
+    failing = {finding.check if finding.about == "artifact" else about for finding in findings.errors}
     results = tuple(_check(name, asked, objects, failing, skipped) for name in CHECKS)
     if findings.errors:
         return results, "failed"
     unchecked = any(result.outcome == "not_checked" for result in results)
-    whole = all(item.fully_covered for item in objects)
+    whole = all(item.coverage != "none" for item in objects)
     return results, "incomplete" if unchecked or not whole else "passed"
 
 
@@ -213,16 +240,23 @@ def _check(
     if name not in asked:
         return CheckResult(name, "not_asked", "none", 0, 0, None)
     concerned = [item for item in objects if name in item.concerns]
-    covered = [item for item in concerned if name in item.covered]
-    complete = len(covered) == len(concerned) and name not in skipped
+    seen = [item for item in concerned if name in item.covered or name in item.sampled]
+    complete = len(seen) == len(concerned) and name not in skipped
     reason = skipped.get(name) or next(
         (item.reasons[name] for item in concerned if name in item.reasons), None
     )
     if not complete and reason is None:
-        reason = f"{len(concerned) - len(covered)} of {len(concerned)} objects could not be read"
+        reason = f"{len(concerned) - len(seen)} of {len(concerned)} objects could not be read"
     outcome: Outcome = "failed" if name in failing else "passed" if complete else "not_checked"
-    extent = "full" if complete else "partial" if covered else "none"
-    return CheckResult(name, outcome, extent, len(covered), _bytes(covered), None if complete else reason)
+    extent = _extent(name, seen) if complete else "partial" if seen else "none"
+    return CheckResult(name, outcome, extent, len(seen), _bytes(seen), None if complete else reason)
+
+
+def _extent(name: CheckName, objects: Sequence[ObjectResult]) -> Extent:
+    """Of a check that saw all it is about; the weakest of its objects says how."""
+    if any(name not in item.covered for item in objects):
+        return "sampled"
+    return "reused" if objects and all(item.reused is not None for item in objects) else "full"
 
 
 def _bytes(objects: Iterable[ObjectResult]) -> int:
@@ -243,6 +277,8 @@ def _object_json(item: ObjectResult) -> dict[str, Any]:
         "sha256": item.sha256,
         "identity": item.identity,
         "outcome": item.outcome,
+        "coverage": item.coverage,
+        "reused_from": None if item.reused is None else {"run": item.reused.run, "date": item.reused.date},
         "evidence": item.evidence,
         "metrics": item.metrics,
     }

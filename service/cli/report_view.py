@@ -172,7 +172,7 @@ def _rests_on(report: Report) -> str:
         parts.append(f"not wholly checked: {', '.join(open_checks)}")
     else:
         left_out = [check.name for check in report.checks if check.outcome == "not_asked"]
-        open_objects = sum(1 for item in report.objects if not item.fully_covered)
+        open_objects = sum(1 for item in report.objects if item.coverage == "none")
         if open_objects:
             parts.append(
                 f"{number(open_objects)} of {plural(len(report.objects), 'object')} not wholly checked"

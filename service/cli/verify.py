@@ -81,7 +81,7 @@ def _verify(
             progress=watch.progress,
         )
     if against is not None:
-        report = replace(report, recipe=against.recipe)
+        report = replace(report, recipe=against.recipe_json)
     _show(report, request.path, time.monotonic() - begin, target)
     return EXIT_CODES[report.verdict]
 
