@@ -19,6 +19,7 @@ from sqlalchemy import (
     Integer,
     MetaData,
     UniqueConstraint,
+    false,
     text,
 )
 from sqlalchemy.engine.default import DefaultExecutionContext
@@ -114,6 +115,7 @@ class Artifact(OfProject, Base):
     model_id: Mapped[str | None] = mapped_column(HostileText)
     weights_id: Mapped[str | None] = mapped_column(HostileText)
     object_count: Mapped[int | None]
+    claims: Mapped[Any] = mapped_column(Json, nullable=True)  # what it says of its own origin, never believed
     created_at: Mapped[datetime]
 
 
@@ -159,6 +161,7 @@ class Checkpoint(OfProject, Base):
     bytes: Mapped[int]
     repository: Mapped[str | None] = mapped_column(HostileText)
     revision: Mapped[str | None] = mapped_column(HostileText)
+    license: Mapped[str | None] = mapped_column(HostileText)
     created_at: Mapped[datetime]
 
 
@@ -188,6 +191,22 @@ class Recipe(OfProject, Base):
     created_at: Mapped[datetime]
 
 
+class Target(OfProject, Base):
+    """A target that a client stored, by the digest of its whole canonical document; registered ones are never rows."""
+
+    __tablename__ = "targets"
+    __table_args__ = (Index(None, "project_id", "created_at", "digest"),)
+    project_id: Mapped[str] = mapped_column(ID, ForeignKey("projects.id"), primary_key=True)
+    digest: Mapped[str] = mapped_column(DIGEST, primary_key=True)
+    model_id: Mapped[str] = mapped_column(HostileText)
+    weights_id: Mapped[str] = mapped_column(HostileText)
+    key: Mapped[str | None] = mapped_column(HostileText)
+    inventory_sha256: Mapped[str] = mapped_column(SHA256)
+    object_count: Mapped[int]
+    document: Mapped[str] = mapped_column(HostileText)  # its text as it was sent
+    created_at: Mapped[datetime]
+
+
 class EncoderProfile(Base):
     """An encoder profile that an implementation here has held, with digests of its specification text and vectors."""
 
@@ -197,6 +216,8 @@ class EncoderProfile(Base):
     specification: Mapped[str]
     specification_digest: Mapped[str] = mapped_column(DIGEST)
     vectors_digest: Mapped[str] = mapped_column(DIGEST)
+    semantic_digest: Mapped[str | None] = mapped_column(DIGEST)  # as the registry lock has it
+    implementation_digest: Mapped[str | None] = mapped_column(DIGEST)  # of the source text that last made it
     first_seen_at: Mapped[datetime]
 
 
@@ -267,13 +288,27 @@ class Run(OfProject, Base):
     """One verification of one artifact; `verdict` and `report` are set once, when it is final."""
 
     __tablename__ = "runs"
-    __table_args__ = (Index(None, "artifact_id", "id"), Index(None, "project_id", "id"))
+    __table_args__ = (
+        Index(None, "artifact_id", "id"),
+        Index(None, "project_id", "id"),
+        Index(None, "project_id", "source_key"),
+    )
     id: Mapped[str] = mapped_column(ID, primary_key=True)
     job_id: Mapped[str] = mapped_column(ID, ForeignKey("jobs.id"), unique=True)
     artifact_id: Mapped[str] = mapped_column(ID, ForeignKey("artifacts.id"))
     checks: Mapped[Any] = mapped_column(Json)  # names asked
     recipe_digest: Mapped[str | None] = mapped_column(DIGEST)
     checkpoints: Mapped[Any] = mapped_column(Json, nullable=True)  # role -> checkpoint id
+    target: Mapped[str | None] = mapped_column(HostileText)  # as asked: auto, or a digest
+    target_digest: Mapped[str | None] = mapped_column(DIGEST)  # of the one that it was held against
+    canonical: Mapped[bool] = mapped_column(default=False, server_default=false())
+    sample: Mapped[Any] = mapped_column(Json, nullable=True)  # {"fraction", "seed"}
+    full: Mapped[bool] = mapped_column(default=False, server_default=false())  # nothing may be reused
+    max_age_seconds: Mapped[int | None]  # of what may be reused
+    reuse: Mapped[Any] = mapped_column(
+        Json, nullable=True
+    )  # what is, decided once; see service.records.reuse
+    source_key: Mapped[str | None] = mapped_column(DIGEST)  # of sources in which nothing was found
     verdict: Mapped[str | None] = mapped_column(HostileString(20))
     report: Mapped[Any] = mapped_column(
         Json, nullable=True
@@ -297,6 +332,13 @@ class Result(OfProject, Base):
             postgresql_where=text("outcome <> 'passed'"),
         ),
         Index("ix_results_worst", "run_id", text("nmse DESC"), "ordinal"),
+        Index(
+            "ix_results_reusable",
+            "project_id",
+            "reuse_key",
+            sqlite_where=text("reuse_key IS NOT NULL"),
+            postgresql_where=text("reuse_key IS NOT NULL"),
+        ),
     )
     run_id: Mapped[str] = mapped_column(ID, ForeignKey("runs.id"), primary_key=True)
     ordinal: Mapped[int] = mapped_column(Integer, primary_key=True)
@@ -306,6 +348,9 @@ class Result(OfProject, Base):
     identity: Mapped[str | None] = mapped_column(DIGEST)
     metrics: Mapped[Any] = mapped_column(Json)
     nmse: Mapped[float | None]  # out of the metrics, for the worst first
+    coverage: Mapped[str | None] = mapped_column(HostileString(20))  # full, sampled, reused, none
+    reuse_key: Mapped[str | None] = mapped_column(DIGEST)  # of what was measured here and may be reused
+    reused_run_id: Mapped[str | None] = mapped_column(ID)  # the run that measured it, if it was not this one
 
 
 class Noted:
@@ -342,6 +387,10 @@ class Conversion(OfProject, Base):
     document: Mapped[Any] = mapped_column(
         Json, nullable=True
     )  # `ninfer-gate/conversion/1` but `objects` and `findings`
+    target_digest: Mapped[str | None] = mapped_column(DIGEST)
+    command: Mapped[str | None] = mapped_column(HostileText)  # what would do the same on the command line
+    environment: Mapped[Any] = mapped_column(Json, nullable=True)  # versions of what it ran on
+    host: Mapped[Any] = mapped_column(Json, nullable=True)  # class of machine: {"cpu", "cores"}, never a name
     created_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
 
@@ -360,6 +409,54 @@ class ConversionFinding(OfProject, Noted, Base):
 
     __tablename__ = "conversion_findings"
     conversion_id: Mapped[str] = mapped_column(ID, ForeignKey("conversions.id"), primary_key=True)
+
+
+class ObjectIdentity(OfProject, Base):
+    """What an object of an artifact is, wherever else it lies: measured once, since an artifact never changes."""
+
+    __tablename__ = "object_identities"
+    __table_args__ = (Index(None, "project_id", "identity", "artifact_id", "ordinal"),)
+    artifact_id: Mapped[str] = mapped_column(ID, ForeignKey("artifacts.id"), primary_key=True)
+    ordinal: Mapped[int] = mapped_column(Integer, primary_key=True)
+    identity: Mapped[str] = mapped_column(DIGEST)
+
+
+def _edge_key(context: DefaultExecutionContext) -> str:
+    row: dict[str, Any] = context.get_current_parameters()  # type: ignore[no-untyped-call]  # the library's
+    return name_key(f"{name_key(row['value'])}{row['role']}")
+
+
+def _value_key(context: DefaultExecutionContext) -> str:
+    row: dict[str, Any] = context.get_current_parameters()  # type: ignore[no-untyped-call]  # the library's
+    return name_key(row["value"])
+
+
+class Edge(OfProject, Base):
+    """One fact of where an artifact comes from, once for each basis; `origin_id` is who established it first.
+
+    `basis` is `claimed` (the artifact says so: then `origin_id` is its own), `converted` (a conversion here made it so)
+    or `verified` (a run here compared every byte).
+    """
+
+    __tablename__ = "edges"
+    __table_args__ = (
+        Index(None, "project_id", "kind", "value_key", "artifact_id"),
+        CheckConstraint(
+            "kind IN ('encoder_profile', 'recipe', 'target', 'checkpoint', 'format', 'tool_version')", "kind"
+        ),
+        CheckConstraint("basis IN ('claimed', 'converted', 'verified')", "basis"),
+    )
+    artifact_id: Mapped[str] = mapped_column(ID, ForeignKey("artifacts.id"), primary_key=True)
+    kind: Mapped[str] = mapped_column(HostileString(20), primary_key=True)
+    basis: Mapped[str] = mapped_column(HostileString(10), primary_key=True)
+    key: Mapped[str] = mapped_column(
+        HostileString(32), primary_key=True, default=_edge_key
+    )  # of value and role
+    value: Mapped[str] = mapped_column(HostileText)
+    value_key: Mapped[str] = mapped_column(HostileString(32), default=_value_key)  # a value has any length
+    role: Mapped[str] = mapped_column(HostileText, default="")  # of a checkpoint in the recipe
+    origin_id: Mapped[str] = mapped_column(ID)  # of a run, a conversion, or the artifact itself
+    created_at: Mapped[datetime]
 
 
 class Worker(Base):

@@ -1,0 +1,69 @@
+"""What the objects of artifacts are, and where else the same tensor lies."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import select, tuple_
+from sqlalchemy.orm import Session
+
+from service.records.models import Artifact, Object, ObjectIdentity
+from service.records.pages import Page, cut, decode, encode, fetched, identifier, ordinal
+from service.records.rows import insert_new
+
+_OCCURRENCES = "occurrences"
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One place at which a tensor lies."""
+
+    artifact: Artifact
+    object: Object
+
+
+def save(session: Session, artifact: Artifact, identities: Iterable[tuple[int, str]]) -> None:
+    """Note identities by ordinal; what is known of a place stands."""
+    owner = {"artifact_id": artifact.id, "project_id": artifact.project_id}
+    rows = ({**owner, "ordinal": place, "identity": identity} for place, identity in identities)
+    insert_new(session, ObjectIdentity, rows)
+
+
+def of_artifact(session: Session, artifact_id: str) -> dict[int, str]:
+    """Identities by ordinal, as far as they are known."""
+    query = select(ObjectIdentity.ordinal, ObjectIdentity.identity)
+    return dict(session.execute(query.where(ObjectIdentity.artifact_id == artifact_id)).all())
+
+
+def identity(session: Session, artifact_id: str, place: int) -> str | None:
+    """The identity of one object."""
+    found = session.get(ObjectIdentity, (artifact_id, place))
+    return None if found is None else found.identity
+
+
+def occurrences(
+    session: Session, project_id: str, wanted: str, *, limit: int, cursor: str | None = None
+) -> Page[Occurrence]:
+    """Where a tensor lies, the oldest artifact first. Raises: BadCursor."""
+    query = select(ObjectIdentity).where(
+        ObjectIdentity.project_id == project_id, ObjectIdentity.identity == wanted
+    )
+    after = decode(cursor, _OCCURRENCES, identifier, ordinal)
+    place = (ObjectIdentity.artifact_id, ObjectIdentity.ordinal)
+    if after is not None:
+        query = query.where(tuple_(*place) > after)
+    rows = session.scalars(query.order_by(*place).limit(fetched(limit))).all()
+    listed = cut(rows, limit, lambda row: encode(_OCCURRENCES, row.artifact_id, row.ordinal))
+    return Page(_whole(session, listed.items), listed.next)
+
+
+def _whole(session: Session, rows: list[ObjectIdentity]) -> list[Occurrence]:
+    places = [(row.artifact_id, row.ordinal) for row in rows]
+    query = (
+        select(Artifact, Object)
+        .join(Object, Object.artifact_id == Artifact.id)
+        .where(tuple_(Object.artifact_id, Object.ordinal).in_(places))
+    )
+    found = {
+        (item.artifact_id, item.ordinal): Occurrence(whole, item) for whole, item in session.execute(query)
+    }
+    return [found[place] for place in places if place in found]

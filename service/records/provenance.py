@@ -1,0 +1,113 @@
+"""Queries over edges: what is known of where artifacts come from, and which artifacts come from something."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, aliased
+
+from service.records.models import Artifact, Edge
+from service.records.pages import Page, cut, decode, encode, fetched, identifier
+from service.records.rows import insert_new
+from service.records.types import name_key, now
+
+Kind = Literal["encoder_profile", "recipe", "target", "checkpoint", "format", "tool_version"]
+Basis = Literal["claimed", "converted", "verified"]
+
+# The first condition drives a reverse query, so what few artifacts share stands before what most do.
+KINDS: Final[tuple[Kind, ...]] = (
+    "recipe",
+    "checkpoint",
+    "target",
+    "tool_version",
+    "encoder_profile",
+    "format",
+)
+BASES: Final[tuple[Basis, ...]] = ("claimed", "converted", "verified")
+_LISTING: Final = "provenance"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One edge to be: `role` is that of a checkpoint in its recipe."""
+
+    kind: Kind
+    value: str
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """An artifact that fulfils every condition of a reverse query, and the edges that say so."""
+
+    artifact: Artifact
+    edges: list[Edge]
+
+
+def save(session: Session, artifact: Artifact, basis: Basis, origin_id: str, facts: Iterable[Fact]) -> None:
+    """Note facts; one that is known on this basis stands with who established it first."""
+    shared = {
+        "artifact_id": artifact.id,
+        "project_id": artifact.project_id,
+        "basis": basis,
+        "origin_id": origin_id,
+        "created_at": now(),
+    }
+    rows = (
+        {**shared, "kind": fact.kind, "value": fact.value, "role": fact.role} for fact in dict.fromkeys(facts)
+    )
+    insert_new(session, Edge, rows)
+
+
+def of_artifact(session: Session, artifact_id: str) -> list[Edge]:
+    """Every edge of an artifact, by kind, basis, value and role."""
+    query = select(Edge).where(Edge.artifact_id == artifact_id)
+    found = session.scalars(query)
+    return sorted(found, key=lambda edge: (edge.kind, edge.basis, edge.value, edge.role))
+
+
+def derived(
+    session: Session,
+    project_id: str,
+    conditions: Mapping[Kind, str],
+    *,
+    basis: Basis | None = None,
+    limit: int,
+    cursor: str | None = None,
+) -> Page[Derived]:
+    """Artifacts for which all of these hold, newest first; `basis` leaves those of another one out.
+
+    Raises: BadCursor, ValueError without a condition.
+    """
+    asked = [(kind, conditions[kind]) for kind in KINDS if kind in conditions]
+    if not asked:
+        raise ValueError("a reverse query needs a condition")
+    query = select(Edge.artifact_id).distinct()
+    for number, (kind, value) in enumerate(asked):
+        edge = Edge if number == 0 else aliased(Edge)
+        holds = [edge.project_id == project_id, edge.kind == kind, edge.value_key == name_key(value)]
+        holds += [edge.value == value]
+        if basis is not None:
+            holds.append(edge.basis == basis)
+        if number:
+            same = select(edge.artifact_id).where(*holds, edge.artifact_id == Edge.artifact_id)
+            holds = [same.correlate(Edge).exists()]
+        query = query.where(*holds)
+    after = decode(cursor, _LISTING, identifier)
+    if after is not None:
+        query = query.where(Edge.artifact_id < after[0])
+    ids = session.scalars(query.order_by(Edge.artifact_id.desc()).limit(fetched(limit))).all()
+    listed = cut(ids, limit, lambda id_: encode(_LISTING, id_))
+    return Page(_whole(session, listed.items, dict(asked)), listed.next)
+
+
+def _whole(session: Session, ids: list[str], conditions: Mapping[Kind, str]) -> list[Derived]:
+    artifacts = {row.id: row for row in session.scalars(select(Artifact).where(Artifact.id.in_(ids)))}
+    keys = {name_key(value) for value in conditions.values()}
+    query = select(Edge).where(Edge.artifact_id.in_(ids), Edge.value_key.in_(keys))
+    edges: dict[str, list[Edge]] = {id_: [] for id_ in ids}
+    for edge in session.scalars(query.order_by(Edge.kind, Edge.basis, Edge.key)):
+        if conditions.get(edge.kind) == edge.value:  # type: ignore[call-overload]  # any text may be asked for
+            edges[edge.artifact_id].append(edge)
+    return [Derived(artifacts[id_], edges[id_]) for id_ in ids]
