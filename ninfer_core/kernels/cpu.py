@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ninfer_core.encoders import maxabs_bf16s
 from ninfer_core.encoders.maxabs_f16 import raw_scale, to_binary32
 from ninfer_core.formats import GroupedFormat
 from ninfer_core.kernels import encode as _encode
+from ninfer_core.kernels import encode_rows as _encode_rows
 from ninfer_core.kernels import parity as _parity
 from ninfer_core.kernels import reconstruct as _reconstruct
 from ninfer_core.kernels import scan as _scan
+from ninfer_core.kernels import shapes as _shapes
 from ninfer_core.kernels import statistics as _statistics
 from ninfer_core.kernels import tiles as _tiles
 from ninfer_core.kernels.values import (
@@ -31,6 +34,7 @@ from ninfer_core.kernels.values import (
 from ninfer_core.layouts.row_split import groups_per_row, high_bytes
 from ninfer_core.reconstruct import reconstruct_nvfp4 as nvfp4_word
 from ninfer_core.words import (
+    BINARY32,
     LARGEST_BLOCK_SCALE,
     Words8,
     Words16,
@@ -104,6 +108,51 @@ def _fault(fmt: GroupedFormat, source: Words, dtype: str, row: int, group: int) 
     return EncodeFault("scale_overflow", row, group, None, raw_scale(fmt, amax))
 
 
+def largest_magnitudes(source: Words, dtype: str) -> Words32:
+    """The largest binary32 magnitude word of each row of source words [rows, columns]; NaN is above infinity."""
+    rows, columns = source.shape
+    largest = np.zeros(rows, np.uint32)
+    _encode_rows.largest_magnitudes(_tiles.KINDS[dtype], _source(source, dtype), rows, columns, largest)
+    return largest
+
+
+def encode_rows(
+    source: Words, dtype: str, largest: Words32, codes: Words8, scales: Words16
+) -> EncodeFault | EncodeCounts:
+    """Encode source words [rows, columns] as FP8 rows into `codes` (as many bytes) and `scales` [rows].
+
+    `largest` [rows] is the largest magnitude of each whole row: `source` may hold a part of the columns only. On a
+    fault the outputs are undefined.
+    """
+    rows, columns = source.shape
+    if largest.size != rows or scales.size != rows:
+        raise ValueError(f"{rows} rows need as many magnitudes and scales")
+    counts = np.zeros(1, np.int64)
+    refused = _encode_rows.encode_rows(
+        _tiles.KINDS[dtype],
+        _source(source, dtype),
+        rows,
+        columns,
+        _input(largest),
+        _output(codes, source.size),
+        _output(scales, rows),
+        counts,
+    )
+    if refused < 0:
+        return EncodeCounts(rescued=0, clamped=int(counts[0]))
+    return _row_fault(source[refused], dtype, int(refused), int(largest[refused]))
+
+
+def _row_fault(lanes: Words, dtype: str, row: int, largest: int) -> EncodeFault:
+    if largest < BINARY32.exponent_mask:
+        return EncodeFault("scale_underflow", row, 0, None, maxabs_bf16s.raw_scale(largest))
+    magnitudes = largest_magnitudes(lanes.reshape(-1, 1), dtype)
+    beyond = np.flatnonzero(magnitudes >= BINARY32.exponent_mask)
+    if beyond.size == 0:
+        return EncodeFault("source_not_finite", row, 0, None, largest)
+    return EncodeFault("source_not_finite", row, 0, int(beyond[0]), int(lanes[beyond[0]]))
+
+
 def scan_grouped(fmt: GroupedFormat, columns: int, planes: GroupedPlanes) -> int:
     """What is wrong with a block, as bits; 0 when nothing is.
 
@@ -140,6 +189,41 @@ def same_bytes(a: Words, b: Words) -> bool:
 def same_planes(a: GroupedPlanes, b: GroupedPlanes) -> bool:
     """True when two blocks hold the same codes and scale words, padding included."""
     return same_bytes(a.scales, b.scales) and same_bytes(a.base, b.base) and same_bytes(a.high, b.high)
+
+
+def odd_groups(fmt: GroupedFormat, columns: int, planes: GroupedPlanes) -> tuple[int, int]:
+    """How many groups of a block no canonical encoder makes, and the first one, counted over physical groups.
+
+    Groups under a zero or an invalid scale are left to `scan_grouped`; padding is not looked at.
+    """
+    rows, width = _geometry(fmt, columns, planes)
+    found = np.array([0, -1], np.int64)
+    _shapes.grouped(fmt.code_bits, fmt.group, fmt.qmax, rows, width, *_planes(planes), found)
+    return int(found[0]), int(found[1])
+
+
+def row_masks(codes: Words8, masks: Words8) -> None:
+    """OR into `masks` [rows] what FP8 codes [rows, columns] hold: 1 magnitude 0x7e, 2 a magnitude, 4 word 0x80."""
+    _shapes.row_masks(_input(codes).reshape(codes.shape), _output(masks, codes.shape[0]))
+
+
+def largest_magnitude(words: Words) -> int:
+    """The largest of 16- or 32-bit words without their sign bits, 0 of none."""
+    largest = _shapes.largest16 if words.dtype == np.uint16 else _shapes.largest32
+    return int(largest(_input(words)))
+
+
+def used_bits(words: Words32) -> int:
+    """The bits that are set in some word."""
+    return int(_shapes.used_bits32(_input(words)))
+
+
+def repetitions(words: Words32, low: int, start: int, seen: Words8, found: NDArray[np.int64]) -> None:
+    """Add words that `seen` holds already to `found`, [count, index of the first or -1, that word], and mark them.
+
+    Bit i of `seen` stands for the word low + i, other words do not count; `start` is the index of the first word.
+    """
+    _shapes.repetitions(_input(words), low, start, seen, found)
 
 
 def _output(out: Words, size: int) -> Words:
