@@ -10,20 +10,32 @@ from typing import Any, Literal
 
 from ninfer_core.findings.convert import CONVERT
 from ninfer_core.findings.definition import Definition, Severity
+from ninfer_core.findings.inventory import INVENTORY
 from ninfer_core.findings.parity import PARITY
 from ninfer_core.findings.recipe import RECIPE
 from ninfer_core.findings.safetensors import SAFETENSORS
 from ninfer_core.findings.source import SOURCE
 from ninfer_core.findings.structure import FILE, STRUCTURE
+from ninfer_core.findings.target import TARGET
 from ninfer_core.findings.values import VALUES
 from ninfer_core.registry import Closed
 
 FINDINGS: Closed[Definition] = Closed(
-    "finding code", *FILE, *STRUCTURE, *SAFETENSORS, *VALUES, *PARITY, *SOURCE, *RECIPE, *CONVERT
+    "finding code",
+    *FILE,
+    *STRUCTURE,
+    *SAFETENSORS,
+    *VALUES,
+    *PARITY,
+    *SOURCE,
+    *RECIPE,
+    *CONVERT,
+    *TARGET,
+    *INVENTORY,
 )
 
 
-About = Literal["artifact", "recipe", "source"]
+About = Literal["artifact", "recipe", "source", "target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +55,9 @@ class Finding:
     message: str
     count: int = 1
     about: About = "artifact"
-    decided: Severity | None = None  # where the code's own severity does not hold, see `Definition.severity_by`
+    decided: Severity | None = (
+        None  # where the code's own severity does not hold, see `Definition.severity_by`
+    )
 
     @property
     def check(self) -> str:

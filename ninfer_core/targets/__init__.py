@@ -1,0 +1,20 @@
+"""Targets: contracts of what an artifact of one identity holds, as data; six are registered, users bring their own."""
+
+from ninfer_core.targets.document import SCHEMA, load_target, parse_target
+from ninfer_core.targets.registered import TARGETS, recipe_ids, registered, registered_recipe
+from ninfer_core.targets.target import Alias, ExpertView, Target, TargetObject, View
+
+__all__ = [
+    "SCHEMA",
+    "TARGETS",
+    "Alias",
+    "ExpertView",
+    "Target",
+    "TargetObject",
+    "View",
+    "load_target",
+    "parse_target",
+    "recipe_ids",
+    "registered",
+    "registered_recipe",
+]
