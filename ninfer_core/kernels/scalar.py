@@ -130,3 +130,92 @@ def product_of_row(code: int, scale: int) -> int:
 def code_of_normalized(rounded: int, qmin: int, qmax: int) -> int:
     """The legal code nearest to a rounded quotient: the clamp after rounding (tensor-formats section 7)."""
     return min(max(rounded, qmin), qmax)
+
+
+def row_scale32_of(amax: int) -> int:
+    """The binary32 word of amax / 448, one rounding, for a positive finite binary32 word."""
+    exponent, significand = amax >> 23, amax & 0x7FFFFF
+    if exponent > 0:
+        significand += 0x800000
+    else:
+        exponent = 1
+    # 448 is 7 * 2**6. The quotient has its leading bit at 52 or 53; bit 0 stands for all that was cut off.
+    wide = (significand << 32) // 7
+    if (significand << 32) % 7 != 0:
+        wide |= 1
+    exponent -= 8
+    if wide < 1 << 53:
+        wide, exponent = wide << 1, exponent - 1
+    drop = 30
+    if exponent < 1:
+        drop = 31 - exponent
+    word = (wide + (1 << (drop - 1)) - 1 + ((wide >> drop) & 1)) >> drop
+    if exponent > 1:
+        word += (exponent - 1) << 23
+    return word
+
+
+def reciprocal_of_row_scale(scale: int) -> int:
+    """The binary32 word of 1 / scale, one rounding, for a BF16 word from 0x0021 to 0x7e80: a normal number."""
+    exponent, significand = scale >> 7, scale & 0x7F
+    if exponent > 0:
+        significand += 128
+    else:
+        exponent = 1
+    if significand < 64:
+        significand, exponent = significand << 1, exponent - 1
+    if significand < 128:
+        significand, exponent = significand << 1, exponent - 1
+    wide = (1 << 40) // significand  # 2**32 to 2**33, the latter exact
+    if (1 << 40) % significand != 0:
+        wide |= 1
+    return ((252 - exponent) << 23) + ((wide + 255 + ((wide >> 9) & 1)) >> 9)
+
+
+def product32(magnitude: int, factor: int) -> int:
+    """The binary32 word of a product, one rounding: a finite magnitude word times a positive normal word."""
+    exponent, significand = magnitude >> 23, magnitude & 0x7FFFFF
+    if exponent > 0:
+        significand += 0x800000
+    else:
+        exponent = 1
+    if significand < 1 << 8:
+        significand, exponent = significand << 16, exponent - 16
+    if significand < 1 << 16:
+        significand, exponent = significand << 8, exponent - 8
+    if significand < 1 << 20:
+        significand, exponent = significand << 4, exponent - 4
+    if significand < 1 << 22:
+        significand, exponent = significand << 2, exponent - 2
+    if significand < 1 << 23:
+        significand, exponent = significand << 1, exponent - 1
+    wide = significand * ((factor & 0x7FFFFF) + 0x800000)
+    exponent += (factor >> 23) - 126
+    if wide < 1 << 47:
+        wide, exponent = wide << 1, exponent - 1
+    drop = 24
+    if exponent < 1:
+        drop = 25 - exponent
+    if drop > 49:
+        drop = 49
+    word = (wide + (1 << (drop - 1)) - 1 + ((wide >> drop) & 1)) >> drop
+    if exponent > 1:
+        word += (exponent - 1) << 23
+    if exponent > 254:
+        word = 0x7F800000
+    if magnitude == 0:
+        word = 0
+    return word
+
+
+def e4m3fn_of_binary32(magnitude: int) -> int:
+    """The E4M3FN word nearest to a binary32 magnitude word of at most 448, ties to even."""
+    narrow = ((magnitude + 0x7FFFF + ((magnitude >> 20) & 1)) >> 20) - (120 << 3)
+    drop = 141 - (magnitude >> 23)
+    if drop < 21:
+        drop = 21
+    if drop > 25:
+        drop = 25  # the significand has 24 bits: what is left is zero
+    significand = (magnitude & 0x7FFFFF) | 0x800000
+    subnormal = (significand + (1 << (drop - 1)) - 1 + ((significand >> drop) & 1)) >> drop
+    return subnormal if magnitude < 121 << 23 else narrow

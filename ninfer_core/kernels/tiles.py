@@ -31,6 +31,11 @@ binary32_of_binary64 = inline(scalar.binary32_of_binary64)
 binary16_of_binary32 = inline(scalar.binary16_of_binary32)
 code_of_normalized = inline(scalar.code_of_normalized)
 product_of_row = inline(scalar.product_of_row)
+bf16_of_binary32 = inline(scalar.bf16_of_binary32)
+row_scale32_of = inline(scalar.row_scale32_of)
+reciprocal_of_row_scale = inline(scalar.reciprocal_of_row_scale)
+product32 = inline(scalar.product32)
+e4m3fn_of_binary32 = inline(scalar.e4m3fn_of_binary32)
 
 Array = Any  # compiled functions take numpy arrays of the types their callers name
 

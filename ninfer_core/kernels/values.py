@@ -36,12 +36,15 @@ class GroupedPlanes:
 
 @dataclass(frozen=True, slots=True)
 class EncodeFault:
-    """The first group, in row-major order, that the canonical encoder refuses; rows and groups of the block."""
+    """The first group, in row-major order, that an encoder refuses; rows and groups of the block.
 
-    kind: Literal["source_not_finite", "scale_overflow"]
+    A row of the FP8 format is one group. There is no lane for a scale, nor for a word that lies outside of the block.
+    """
+
+    kind: Literal["source_not_finite", "scale_overflow", "scale_underflow"]
     row: int
     group: int
-    lane: int | None  # of the group; None for a scale
+    lane: int | None  # of the group
     word: int  # the source word, or the binary32 word of the scale that did not fit
 
 

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ninfer_core import words
+from ninfer_core.encoders import maxabs_bf16s
 from ninfer_core.kernels import scalar
 from ninfer_core.reconstruct import reconstruct_row
-from ninfer_core.words import BINARY16, BINARY32, BINARY64
+from ninfer_core.words import BFLOAT16, BINARY16, BINARY32, BINARY64, E4M3FN
 from tests import strategies
 
 
@@ -71,3 +72,38 @@ def test_every_rule_is_a_leaf():
             assert isinstance(node.func, ast.Name)
             assert node.func.id in {"min", "max"}
         assert not isinstance(node, ast.Import | ast.ImportFrom | ast.Attribute)
+
+
+amax_words = st.one_of(st.integers(1, BINARY32.largest_finite), st.integers(1, 0x0480_0000))
+
+
+@given(amax_words)
+def test_row_scale_equals_oracle(word):
+    assert scalar.row_scale32_of(word) == maxabs_bf16s.raw_scale(word)
+
+
+@given(st.integers(0x0021, 0x7E80))
+def test_reciprocal_of_a_row_scale(scale):
+    exact = 1 / words.finite_value(BFLOAT16, scale)
+    assert scalar.reciprocal_of_row_scale(scale) == words.round_to(BINARY32, exact)
+
+
+@given(
+    st.one_of(st.integers(0, BINARY32.largest_finite), st.integers(0, 0x00FF_FFFF)),
+    st.integers(0x0080_0000, BINARY32.largest_finite),
+)
+def test_product_equals_exact_product(word, factor):
+    exact = words.finite_value(BINARY32, word) * words.finite_value(BINARY32, factor)
+    assert scalar.product32(word, factor) == words.round_to(BINARY32, exact)
+
+
+@given(st.one_of(st.integers(0, 0x43E0_0000), st.integers(0x3A00_0000, 0x43E0_0000)))
+def test_e4m3fn_rounds_to_nearest_even(word):
+    assert scalar.e4m3fn_of_binary32(word) == words.round_to(E4M3FN, words.finite_value(BINARY32, word))
+
+
+@given(st.integers(0, 0x7D), st.integers(-2, 2))
+def test_e4m3fn_ties(code, nudge):
+    middle = (words.finite_value(E4M3FN, code) + words.finite_value(E4M3FN, code + 1)) / 2
+    near = words.round_to(BINARY32, middle) + nudge
+    assert scalar.e4m3fn_of_binary32(near) == words.round_to(E4M3FN, words.finite_value(BINARY32, near))
