@@ -13,6 +13,8 @@ from ninfer_core.findings.definition import Definition, Severity
 from ninfer_core.findings.inventory import INVENTORY
 from ninfer_core.findings.parity import PARITY
 from ninfer_core.findings.recipe import RECIPE
+from ninfer_core.findings.relations import RELATIONS
+from ninfer_core.findings.restrictions import RESTRICTIONS
 from ninfer_core.findings.safetensors import SAFETENSORS
 from ninfer_core.findings.source import SOURCE
 from ninfer_core.findings.structure import FILE, STRUCTURE
@@ -32,6 +34,8 @@ FINDINGS: Closed[Definition] = Closed(
     *CONVERT,
     *TARGET,
     *INVENTORY,
+    *RESTRICTIONS,
+    *RELATIONS,
 )
 
 

@@ -26,18 +26,19 @@ class Fault:
 
 
 def merge(faults: Iterable[Fault]) -> list[Fault]:
-    """One fault a code: counts added, the place of the first kept. Faults come in block order."""
-    merged: dict[str, Fault] = {}
+    """One fault a code and severity: counts added, the place of the first kept. Faults come in block order."""
+    merged: dict[tuple[str, Severity | None], Fault] = {}
     for fault in faults:
-        first = merged.get(fault.code)
+        key = (fault.code, fault.severity)
+        first = merged.get(key)
         if first is None:
-            merged[fault.code] = fault
+            merged[key] = fault
             continue
         samples = {
             name: tuple(dict.fromkeys((*first.samples.get(name, ()), *values)))[:MAX_SAMPLES]
             for name, values in fault.samples.items()
         }
-        merged[fault.code] = replace(first, count=first.count + fault.count, samples=samples)
+        merged[key] = replace(first, count=first.count + fault.count, samples=samples)
     return list(merged.values())
 
 
