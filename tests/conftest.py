@@ -2,7 +2,10 @@
 
 import signal
 
+import pytest
 from hypothesis import settings
+
+from tests import mini_hybrid
 
 # The first example of a kernel pays for its compilation: a deadline would measure the compiler.
 settings.register_profile("suite", deadline=None)
@@ -12,3 +15,9 @@ settings.load_profile("suite")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="session")
+def mini_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> mini_hybrid.MiniHybrid:
+    """The source roles and the ranking file of `mini-hybrid/mixed`; nobody writes into them."""
+    return mini_hybrid.checkpoint(tmp_path_factory.mktemp("mini-hybrid"))

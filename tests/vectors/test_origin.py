@@ -29,3 +29,13 @@ def test_every_artifact_has_the_stated_digest():
         if path.is_file() and path.name != "SHA256SUMS"
     }
     assert present == {name for name in stated if name != "cases/manifest.ninfer.json"}
+
+
+def test_every_file_of_the_synthetic_target_has_the_stated_digest():
+    page = (HERE / "ORIGIN.targets.md").read_text()
+    stated = dict(re.findall(r"\| `(targets/[^`]+)` \| \d+ \| `([0-9a-f]{64})` \|", page))
+    found = {
+        path.relative_to(HERE).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in (HERE / "targets").iterdir()
+    }
+    assert found == stated
