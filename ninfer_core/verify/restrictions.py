@@ -33,32 +33,27 @@ _FLOATS: Final = {"BF16": BFLOAT16, "FP32": BINARY32}
 
 
 class Restriction(Protocol):
-    """One demand of a recipe that covers an object; `min` and `max` belong to `int_range`."""
+    """One demand of a recipe that covers an object; `minimum` and `maximum` belong to `int_range`."""
 
     @property
     def rule(self) -> str: ...
 
     @property
-    def basis(self) -> str: ...
+    def severity(self) -> Severity: ...
 
     @property
-    def min(self) -> int | None: ...
+    def minimum(self) -> int | None: ...
 
     @property
-    def max(self) -> int | None: ...
-
-
-def severity(claim: Restriction) -> Severity:
-    """What breaking a demand means: a recommendation fails nothing."""
-    return "advisory" if claim.basis == "recommended" else "error"
+    def maximum(self) -> int | None: ...
 
 
 def judged(claims: Iterable[Restriction]) -> tuple[Restriction, ...]:
     """The claims that are about stored words, each demand once and at its strictest."""
     strictest: dict[tuple[str, int | None, int | None], Restriction] = {}
     for claim in claims:
-        key = (claim.rule, claim.min, claim.max)
-        if claim.rule in RULES and (key not in strictest or severity(claim) == "error"):
+        key = (claim.rule, claim.minimum, claim.maximum)
+        if claim.rule in RULES and (key not in strictest or claim.severity == "error"):
             strictest[key] = claim
     return tuple(strictest.values())
 
@@ -203,8 +198,8 @@ def _broken(
     """Which words break a rule and what it asks for; None when none does, or the rule says nothing of the format."""
     if claim.rule == "int_range" and fmt.name == "I32":
         values = words.view(np.int32)
-        low = -(1 << 31) if claim.min is None else claim.min
-        high = (1 << 31) - 1 if claim.max is None else claim.max
+        low = -(1 << 31) if claim.minimum is None else claim.minimum
+        high = (1 << 31) - 1 if claim.maximum is None else claim.maximum
         return (values < low) | (values > high), f"{low} to {high}"
     if fmt.name not in _FLOATS:
         return None
@@ -230,4 +225,4 @@ def fault(
 ) -> Fault:
     """A fault under the code of the claim's rule, as severe as the claim."""
     code = f"restrictions.{claim.rule}"
-    return Fault(code, count, where, expected, found, message, samples or {}, severity(claim))
+    return Fault(code, count, where, expected, found, message, samples or {}, claim.severity)
