@@ -59,8 +59,8 @@ Kind = TypeVar("Kind")
 class Outcomes:
     """Outcomes in the order of their tasks, each taken once and as what its task yields."""
 
-    def __init__(self, outcomes: Iterable[Outcome]) -> None:
-        self._outcomes: Iterator[Outcome] = iter(outcomes)
+    def __init__(self, outcomes: Iterable[object]) -> None:
+        self._outcomes: Iterator[object] = iter(outcomes)
 
     def take(self, *kinds: type[Kind]) -> Kind:
         """The next one. Raises: OutOfStep when it is of no such kind, or there is none."""
