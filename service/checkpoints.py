@@ -21,6 +21,7 @@ def push(
     *,
     repository: str | None,
     revision: str | None,
+    license: str | None = None,  # noqa: A002  as the column
 ) -> tuple[Checkpoint, bool]:
     """The checkpoint of these files and claims, and whether it is new; the same content with other claims is another one.
 
@@ -36,6 +37,7 @@ def push(
             bytes=sum(file.bytes for file in found),
             repository=repository,
             revision=revision,
+            license=license,
             created_at=now(),
         )
         rows = [

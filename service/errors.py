@@ -113,6 +113,22 @@ class RecipeNotFound(NotFound):
     help = "GET /v1/recipes lists them; POST /v1/recipes stores one."
 
 
+class TargetNotFound(NotFound):
+    """A target that is neither registered nor stored in this project."""
+
+    code = "target_not_found"
+    title = "No such target"
+    help = "GET /v1/targets lists them; POST /v1/targets stores one."
+
+
+class ObjectNotFound(NotFound):
+    """An object that the artifact does not list."""
+
+    code = "object_not_found"
+    title = "No such object"
+    help = "GET /v1/artifacts/{digest}/objects lists them, once a worker has read the directory."
+
+
 class JobNotFound(NotFound):
     """A job that this project never had."""
 
@@ -286,6 +302,15 @@ class RecipeFaulty(ServiceError):
     help = "`findings` lists every fault with its place; `ninfer-gate explain CODE` says what each means."
 
 
+class TargetFaulty(ServiceError):
+    """A target with faults; `findings` has all of them."""
+
+    code = "target_faulty"
+    status = 422
+    title = "The target has faults"
+    help = "`findings` lists every fault with its place; `ninfer-gate explain CODE` says what each means."
+
+
 class CheckUnknown(ServiceError):
     """A check that does not exist."""
 
@@ -387,6 +412,8 @@ ERRORS: Final[tuple[type[ServiceError], ...]] = (
     ArtifactNotFound,
     CheckpointNotFound,
     RecipeNotFound,
+    TargetNotFound,
+    ObjectNotFound,
     JobNotFound,
     RunNotFound,
     ConversionNotFound,
@@ -406,6 +433,7 @@ ERRORS: Final[tuple[type[ServiceError], ...]] = (
     TooManyFiles,
     EntryUnclear,
     RecipeFaulty,
+    TargetFaulty,
     CheckUnknown,
     ReferenceUnknown,
     RecipeMismatch,

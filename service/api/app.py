@@ -16,9 +16,11 @@ from service.api.routes import (
     events,
     health,
     jobs,
+    provenance,
     recipes,
     registry,
     runs,
+    targets,
 )
 from service.blobs import BlobStore
 from service.dashboard.failures import failure
@@ -43,10 +45,12 @@ def create_app(settings: Settings, database: Database, blob_store: BlobStore, qu
         artifacts,
         checkpoints,
         recipes,
+        targets,
         jobs,
         events,
         runs,
         conversions,
+        provenance,
         registry,
         health,
     ):

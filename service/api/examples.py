@@ -40,12 +40,22 @@ RECIPE: Final[dict[str, Any]] = {
 }
 RECIPE_DIGEST: Final = canonical_digest(RECIPE)
 
+TARGET: Final[dict[str, Any]] = {
+    "schema": "ninfer-target/1",
+    "identity": {"model_id": "example", "weights_id": "mixed"},
+    "layouts": {"Q4G64_F16S": "row-split-k128-v1"},
+    "objects": [{"tensor": "text/weight", "shape": [6, 128], "format": "Q4G64_F16S"}],
+}
+TARGET_DIGEST: Final = canonical_digest(TARGET)
+IDENTITY: Final = f"sha256:{'1' * 64}"  # of the tensors that the run which is done has seen
+
 FILES: Final = [{"name": "example.ninfer", "digest": CONTENT_DIGEST}]
 ARTIFACT: Final[dict[str, Any]] = {"kind": "ninfer", "files": FILES}
 CHECKPOINT: Final[dict[str, Any]] = {
     "files": [{"name": "model.safetensors", "digest": CONTENT_DIGEST}],
     "repository": "example/example",
     "revision": "main",
+    "license": "Apache-2.0",
 }
 VERIFY: Final[dict[str, Any]] = {"type": "verify", "artifact": CONTENT_DIGEST, "checks": []}
 VERIFY_PARITY: Final[dict[str, Any]] = {

@@ -49,6 +49,8 @@ def id_path(example: str) -> Any:
 BlobDigest = Annotated[str, digest_path(examples.CONTENT_DIGEST)]
 ArtifactDigest = Annotated[str, digest_path(examples.CONTENT_DIGEST)]
 RecipeDigest = Annotated[str, digest_path(examples.RECIPE_DIGEST)]
+TargetDigest = Annotated[str, digest_path(examples.TARGET_DIGEST)]
+TensorIdentity = Annotated[str, digest_path(examples.IDENTITY)]
 CheckpointId = Annotated[str, id_path(examples.CHECKPOINT_ID)]
 JobId = Annotated[str, id_path(examples.JOB_ID)]
 DoneJobId = Annotated[str, id_path(examples.DONE_ID)]

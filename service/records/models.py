@@ -203,7 +203,7 @@ class Target(OfProject, Base):
     key: Mapped[str | None] = mapped_column(HostileText)
     inventory_sha256: Mapped[str] = mapped_column(SHA256)
     object_count: Mapped[int]
-    document: Mapped[str] = mapped_column(HostileText)  # its text as it was sent
+    document: Mapped[str] = mapped_column(HostileText)  # in its RFC 8785 form, which `digest` is of
     created_at: Mapped[datetime]
 
 

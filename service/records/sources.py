@@ -27,6 +27,7 @@ def add_checkpoint(
         Checkpoint.digest == checkpoint.digest,
         Checkpoint.repository.is_not_distinct_from(checkpoint.repository),
         Checkpoint.revision.is_not_distinct_from(checkpoint.revision),
+        Checkpoint.license.is_not_distinct_from(checkpoint.license),
     )
     known = session.scalars(same).first()
     if known is not None:

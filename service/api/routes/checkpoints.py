@@ -45,6 +45,7 @@ def push(
         named(value.files),
         repository=value.repository,
         revision=value.revision,
+        license=value.license,
     )
     response.headers["Location"] = f"/v1/checkpoints/{checkpoint.id}"
     response.status_code = 201 if new else 200

@@ -41,11 +41,12 @@ class ArtifactSent(Sent):
 
 
 class CheckpointSent(Sent):
-    """A checkpoint of files whose content the project holds; repository and revision are claims, never believed."""
+    """A checkpoint of files whose content the project holds; all but the files are claims, never believed."""
 
     files: list[FileSent] = Field(min_length=1)
     repository: str | None = Field(None, max_length=1_000)
     revision: str | None = Field(None, max_length=1_000)
+    license: str | None = Field(None, max_length=1_000)
 
 
 def named(files: Iterable[FileSent]) -> list[NamedDigest]:
@@ -104,7 +105,12 @@ class ArtifactRead(Answer):
                 "identity": Identity(model_id=row.model_id, weights_id=row.weights_id),
                 "objects": row.object_count,
                 "created_at": row.created_at,
-                "links": {"self": own, "objects": f"{own}/objects", "runs": f"{own}/runs"},
+                "links": {
+                    "self": own,
+                    "objects": f"{own}/objects",
+                    "runs": f"{own}/runs",
+                    "provenance": f"/v1/provenance/artifacts/{row.digest}",
+                },
                 **more,
             }
         )
@@ -138,6 +144,7 @@ class CheckpointRead(Answer):
     bytes: int
     repository: str | None = Field(description="As claimed.")
     revision: str | None = Field(description="As claimed.")
+    license: str | None = Field(description="As claimed.")
     created_at: datetime
     links: dict[str, str]
 
@@ -151,6 +158,7 @@ class CheckpointRead(Answer):
                 "bytes": row.bytes,
                 "repository": row.repository,
                 "revision": row.revision,
+                "license": row.license,
                 "created_at": row.created_at,
                 "links": {"self": f"/v1/checkpoints/{row.id}"},
                 **more,

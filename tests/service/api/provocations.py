@@ -208,6 +208,7 @@ def _unknown_and_malformed(
     }
 
 
+OBJECT: Final = "/v1/provenance/artifacts/{digest}/object"
 CONVERT: Final = {**examples.CONVERT, "recipe": examples.RECIPE_DIGEST}
 JOBS: Final[dict[str, Provocation]] = {
     **_bodies("/v1/jobs", examples.VERIFY, {**examples.VERIFY, "unknown": 1}),
@@ -242,6 +243,8 @@ PAGES: Final = (
     "/v1/artifacts",
     "/v1/checkpoints",
     "/v1/recipes",
+    "/v1/targets",
+    "/v1/provenance",
     "/v1/jobs",
     "/v1/runs",
 )
@@ -259,6 +262,9 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
     ("post", "/v1/recipes", "body_too_large"): post("/v1/recipes", {"more": "x" * 20_000}),
     ("post", "/v1/recipes", "media_type_unsupported"): raw("/v1/recipes", b"{}"),
     ("post", "/v1/recipes", "recipe_faulty"): post("/v1/recipes", {}),
+    ("post", "/v1/targets", "body_too_large"): post("/v1/targets", {"more": "x" * 20_000}),
+    ("post", "/v1/targets", "media_type_unsupported"): raw("/v1/targets", b"{}"),
+    ("post", "/v1/targets", "target_faulty"): post("/v1/targets", {}),
     **{("post", "/v1/jobs", code): provoke for code, provoke in JOBS.items()},
     **{("get", path, "invalid_request"): get(path, params={"unknown": "1"}) for path in PAGES},
     **_unknown_and_malformed("blob_not_found", "/v1/blobs/{digest}", NO_DIGEST, "HEAD"),
@@ -266,7 +272,7 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
     ("post", "/v1/blobs", "too_slow"): _paused("/v1/blobs", "application/octet-stream"),
     **{
         ("post", path, "too_slow"): _paused(path, JSON["Content-Type"])
-        for path in ("/v1/artifacts", "/v1/checkpoints", "/v1/recipes", "/v1/jobs")
+        for path in ("/v1/artifacts", "/v1/checkpoints", "/v1/recipes", "/v1/targets", "/v1/jobs")
     },
     ("get", "/v1/blobs/{digest}", "content_lost"): partial(_content_lost, "GET"),
     ("head", "/v1/blobs/{digest}", "content_lost"): partial(_content_lost, "HEAD"),
@@ -278,6 +284,14 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
     **_unknown_and_malformed("artifact_not_found", "/v1/artifacts/{digest}/runs", NO_DIGEST),
     **_unknown_and_malformed("checkpoint_not_found", "/v1/checkpoints/{checkpoint}", NO_ID),
     **_unknown_and_malformed("recipe_not_found", "/v1/recipes/{digest}", NO_DIGEST),
+    **_unknown_and_malformed("target_not_found", "/v1/targets/{digest}", NO_DIGEST),
+    **_unknown_and_malformed("artifact_not_found", "/v1/provenance/artifacts/{digest}", NO_DIGEST),
+    ("get", OBJECT, "artifact_not_found"): get(OBJECT.format(digest=NO_DIGEST), params={"name": "a"}),
+    ("get", OBJECT, "object_not_found"): get(
+        OBJECT.format(digest=examples.CONTENT_DIGEST), params={"name": "not there"}
+    ),
+    ("get", OBJECT, "invalid_request"): get(OBJECT.format(digest=examples.CONTENT_DIGEST)),
+    ("get", "/v1/provenance/tensors/{identity}", "invalid_request"): get("/v1/provenance/tensors/nothing"),
     **_unknown_and_malformed("job_not_found", "/v1/jobs/{job}", NO_ID),
     **_unknown_and_malformed("job_not_found", "/v1/jobs/{job}/events", NO_ID),
     **_unknown_and_malformed("job_not_found", "/v1/jobs/{job}/cancel", NO_ID, "POST"),

@@ -17,7 +17,7 @@ from service.api.app import create_app
 from service.blobs import BlobStore
 from service.jobs import Sent
 from service.parts import Parts
-from service.records import content, conversions, jobs, runs
+from service.records import content, conversions, identities, jobs, provenance, runs
 from service.records.database import Database
 from service.records.models import (
     DEFAULT_PROJECT,
@@ -32,6 +32,7 @@ from service.records.models import (
     Result,
     Run,
 )
+from service.records.provenance import Fact
 from service.records.types import now
 from service.settings import Settings
 
@@ -169,6 +170,7 @@ def seed(made: World) -> None:
     made.push(examples.CONTENT)
     made.call("POST", "/v1/artifacts", json=examples.ARTIFACT).raise_for_status()
     made.call("POST", "/v1/recipes", json=examples.RECIPE).raise_for_status()
+    made.call("POST", "/v1/targets", json=examples.TARGET).raise_for_status()
     sha256 = examples.CONTENT_DIGEST.removeprefix("sha256:")
     size = len(examples.CONTENT)
     with made.parts.database.write() as session:
@@ -198,6 +200,9 @@ def seed(made: World) -> None:
             _verification(session, id_, artifact.id)
         _finished(session)
         _conversion(session, artifact.id)
+        identities.save(session, artifact, [(0, examples.IDENTITY), (1, examples.IDENTITY)])
+        facts = [Fact("recipe", examples.RECIPE_DIGEST), Fact("format", "FP32")]
+        provenance.save(session, artifact, "converted", examples.CONVERSION_ID, facts)
 
 
 def _object(ordinal: int, name: str) -> Object:
