@@ -34,6 +34,15 @@ FILE: tuple[Definition, ...] = (
         where="revision: the one found; supported: those known",
     ),
     error(
+        "structure.revision_contradicted",
+        "A1",
+        "The magic names one framing revision, and where that one has its directory there is none; the directory lies "
+        "where another revision has it, with exactly the members of that one.",
+        "A damaged or edited revision byte.",
+        "Fetch the file again, or ask whoever wrote it which revision it is; nothing is guessed from the content.",
+        where="revision: the one that the magic names; directory: the one whose directory is there",
+    ),
+    error(
         "structure.pointer_stub",
         "A1",
         "The file is the text of a large-file pointer, not the weights.",
@@ -61,6 +70,14 @@ FILE: tuple[Definition, ...] = (
         "The file was written to while it was being verified.",
         "A download or a conversion still in progress.",
         "Verify again when nobody writes to the file.",
+    ),
+    error(
+        "structure.digest_unexpected",
+        None,
+        "The artifact is not the one that was expected: its digest differs. Nothing else is said of other bytes.",
+        "Another revision under the same name, an incomplete download, or the digest of another file.",
+        "Fetch the expected file again; or, if this one is meant, expect its digest.",
+        where="file, files: what was read",
     ),
     error(
         "structure.json_utf8", "A2", "The JSON text is not UTF-8.", "Another encoding, or damage.", _WRITER
