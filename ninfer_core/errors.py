@@ -8,12 +8,13 @@ class NinferError(Exception):
 
 
 class UnknownName(NinferError):
-    """A name that a closed registry does not hold."""
+    """A name that a closed registry does not hold; `reason` says what became of a retired one."""
 
     code = "unknown_name"
 
-    def __init__(self, what: str, name: str, known: tuple[str, ...]) -> None:
-        super().__init__(f"{name!r} is not a registered {what} (registered: {', '.join(known)})")
+    def __init__(self, what: str, name: str, known: tuple[str, ...], reason: str | None = None) -> None:
+        because = "" if reason is None else f": {reason}"
+        super().__init__(f"{name!r} is not a registered {what}{because} (registered: {', '.join(known)})")
         self.what = what
         self.name = name
         self.known = known

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from ninfer_core.formats import FORMATS
+from ninfer_core.retired import retirement
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,8 @@ def why_not(name: str) -> str | None:
     """Why a name is not a registered format; None when nothing is known about it or when it is registered."""
     if name in FORMATS:
         return None
+    if (former := retirement(FORMATS.what, name)) is not None:
+        return str(former)
     folded = next((known for known in FORMATS.names if known.lower() == name.strip().lower()), None)
     if folded is not None:
         return f"names are compared exactly; the registered spelling is {folded}"

@@ -10,9 +10,10 @@ from ninfer_core.containers.spelling import REVISIONS, Revision
 from ninfer_core.errors import IllegalPair, IllegalShape, SizeOverflow
 from ninfer_core.findings import Findings
 from ninfer_core.formats import NumericFormat
-from ninfer_core.layouts import RESOURCE_ENCODING
+from ninfer_core.layouts import LAYOUTS, RESOURCE_ENCODING
 from ninfer_core.layouts.base import MAX_RANK, TENSOR_ALIGNMENT, U64_MAX, Layout, Shape
 from ninfer_core.rejected_names import why_not
+from ninfer_core.retired import retirement
 from ninfer_core.strict_json import Json, show
 
 _TENSOR = ("kind", "shape", "format", "layout", "offset", "bytes")
@@ -216,9 +217,11 @@ def _layout(record: Record, revision: Revision, findings: Findings) -> Layout | 
         return None
     if name in revision.layouts:
         return revision.layouts[name]
+    former = retirement(LAYOUTS.what, name)
     findings.add(
         "structure.layout_unregistered",
-        f"{show(name)} is not a registered layout of revision {revision.number}",
+        f"{show(name)} is not a registered layout of revision {revision.number}"
+        + (f": {former}" if former else ""),
         object=record.label,
         ordinal=record.ordinal,
         where={"layout": show(name)[1:-1]},

@@ -1,0 +1,1 @@
+"""Governed registries: what every entry means, as data whose digest is locked."""
