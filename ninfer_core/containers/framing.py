@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ninfer_core.containers.directory import Limits
 from ninfer_core.containers.members import is_text
-from ninfer_core.containers.spelling import MAGIC_STEM, PAGE, PART_MAGIC, REVISIONS, Revision
+from ninfer_core.containers.spelling import MAGIC_STEM, PAGE, PART_MAGIC, REVISIONS, ROOT_MEMBERS, Revision
 from ninfer_core.findings import Findings
 from ninfer_core.io import ByteSource, read
 from ninfer_core.layouts.base import U64_MAX, align_up
@@ -156,6 +156,10 @@ def read_root(entry: ByteSource, framing: Framing, limits: Limits, findings: Fin
     try:
         root, problems = parse(text, limits.depth)
     except Malformed as error:
+        other = _revision_of_directory(entry, framing, limits)
+        if other is not None:
+            _contradicted(entry, framing.revision, other, findings)
+            return None
         root, problems = None, (error.problem,)
     for problem in problems:
         ordinal = _ordinal(problem)
@@ -173,6 +177,36 @@ def read_root(entry: ByteSource, framing: Framing, limits: Limits, findings: Fin
         )
         return None
     return root
+
+
+def _revision_of_directory(entry: ByteSource, framing: Framing, limits: Limits) -> Revision | None:
+    """The revision whose header length leads to a directory with exactly its members, where that of the magic leads to none.
+
+    Revisions 1 and 2 have headers of one length, so between those two the members of the root speak for themselves.
+    """
+    for other in REVISIONS.values():
+        if other.header_bytes == framing.revision.header_bytes:
+            continue
+        if other.header_bytes + framing.json_bytes > entry.size:
+            continue
+        try:
+            root, _ = parse(read(entry, other.header_bytes, framing.json_bytes), limits.depth)
+        except Malformed:
+            continue
+        required, optional = ROOT_MEMBERS[other.number]
+        if isinstance(root, Members) and set(required) <= root.keys() <= {*required, *optional}:
+            return other
+    return None
+
+
+def _contradicted(entry: ByteSource, stated: Revision, found: Revision, findings: Findings) -> None:
+    findings.add(
+        "structure.revision_contradicted",
+        f"the magic says framing revision {stated.number}, the directory is one of revision {found.number}",
+        where={"offset": 7, "file": entry.name, "revision": stated.number, "directory": found.number},
+        expected=f"a directory at byte {stated.header_bytes}",
+        found=f"a directory at byte {found.header_bytes}",
+    )
 
 
 def report_problem(

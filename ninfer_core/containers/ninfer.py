@@ -12,7 +12,12 @@ from ninfer_core.containers.entries import drop_unreadable, place, read_entries
 from ninfer_core.containers.framing import Framing, read_framing, read_root
 from ninfer_core.containers.members import Record, is_text, require_record
 from ninfer_core.containers.sections import read_sections
-from ninfer_core.containers.spelling import PART_HEADER_BYTES, PART_MAGIC, PART_PAYLOAD_OFFSET
+from ninfer_core.containers.spelling import (
+    PART_HEADER_BYTES,
+    PART_MAGIC,
+    PART_PAYLOAD_OFFSET,
+    ROOT_MEMBERS,
+)
 from ninfer_core.errors import CannotRead, CutShort, LeadsOutside
 from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Findings
@@ -70,18 +75,16 @@ def read_artifact(
 def _identity(
     root: Record, framing: Framing, findings: Findings
 ) -> tuple[str | None, str | None, str | None]:
+    root.closed(*ROOT_MEMBERS[framing.revision.number])
     match framing.revision.number:
         case 1:
-            root.closed(("model_id", "objects"))
             return root.text("model_id", nul=True), None, None
         case 2:
-            root.closed(("identity", "objects"))
             identity = root.record("identity")
             if identity is None:
                 return None, None, None
             identity.closed(("model_id", "weights_id"))
             return identity.text("model_id", nul=True), identity.text("weights_id", nul=True), None
-    root.closed(("components", "objects", "bindings", "uses", "files"), ("metadata", "provenance"))
     metadata = root.members.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return None, None, name if isinstance(name, str) and name and is_text(name) else None

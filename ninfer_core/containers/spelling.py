@@ -84,3 +84,10 @@ REVISIONS: Mapping[int, Revision] = {
         "raw_bytes_v1",
     ),
 }
+
+# Members of the root, required and optional.
+ROOT_MEMBERS: Mapping[int, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    1: (("model_id", "objects"), ()),
+    2: (("identity", "objects"), ()),
+    3: (("components", "objects", "bindings", "uses", "files"), ("metadata", "provenance")),
+}
