@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ninfer_core.encoders import maxabs_bf16s
 from ninfer_core.encoders.maxabs_f16 import raw_scale, to_binary32
 from ninfer_core.formats import GroupedFormat
+from ninfer_core.kernels import apart as _apart
 from ninfer_core.kernels import encode as _encode
 from ninfer_core.kernels import encode_rows as _encode_rows
 from ninfer_core.kernels import parity as _parity
@@ -224,6 +225,39 @@ def repetitions(words: Words32, low: int, start: int, seen: Words8, found: NDArr
     Bit i of `seen` stands for the word low + i, other words do not count; `start` is the index of the first word.
     """
     _shapes.repetitions(_input(words), low, start, seen, found)
+
+
+ROUNDING = 0.5 + 2.0**-16
+"""How far, in scales, a source may lie from the value that the canonical encoder gives it: half a scale, and slack.
+
+The reciprocal and the product are rounded to binary32, each by at most 2**-24 of itself; a quotient is below 128, so
+both together move it by less than 2**-16 before it is rounded to a code.
+"""
+
+
+def clamp_reach(fmt: GroupedFormat) -> float:
+    """How much further under a subnormal scale: its own rounding, half of 2**-24, times the largest code.
+
+    There the clamp may cut much more than half a scale; a normal scale is rounded by 2**-11 of itself at most, and
+    what that adds to the largest quotient rounds away.
+    """
+    return fmt.qmax * 2.0**-25
+
+
+def rows_apart(
+    a: GroupedFormat, a_planes: GroupedPlanes, b: GroupedFormat, b_planes: GroupedPlanes, columns: int
+) -> NDArray[np.int64]:
+    """Elements of each row further apart than two encodings of one source can be; groups that are illegal are left out."""
+    counts = np.zeros(a_planes.scales.size // groups_per_row(a, columns), np.int64)
+    if b_planes.scales.size != counts.size * groups_per_row(b, columns):
+        raise ValueError(
+            f"planes of {b_planes.scales.size} groups do not hold {counts.size} rows of {columns} columns"
+        )
+    _geometry(a, columns, a_planes)
+    _geometry(b, columns, b_planes)
+    left, right = (a.code_bits, a.group, _planes(a_planes)), (b.code_bits, b.group, _planes(b_planes))
+    _apart.rows_apart(*left, clamp_reach(a), *right, clamp_reach(b), columns, ROUNDING, counts)
+    return counts
 
 
 def _output(out: Words, size: int) -> Words:
