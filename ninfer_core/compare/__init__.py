@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ninfer_core.compare.engine import Prepared
     from ninfer_core.opening import Opened
 
+SCHEMA = "ninfer-gate/comparison/1"
 NOT_COMPARED = (
     "only .ninfer artifacts are compared; of a safetensors file `verify` compares what was made of it"
 )
@@ -55,4 +56,4 @@ def compare(
     return prepared.conclude(prepared.pool.run(task.run for task in prepared.tasks))
 
 
-__all__ = ["NOT_COMPARED", "compare", "prepare"]
+__all__ = ["NOT_COMPARED", "SCHEMA", "compare", "prepare"]

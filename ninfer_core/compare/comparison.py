@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ninfer_core.compare import SCHEMA
 from ninfer_core.containers.directory import ArtifactObject, BrokenObject, ResourceObject, TensorObject
 from ninfer_core.findings import Finding
 from ninfer_core.identity import FileDigest, artifact_digest
 from ninfer_core.layouts import RESOURCE_ENCODING
 from ninfer_core.verify.report import finding_json, versions
-
-SCHEMA = "ninfer-gate/comparison/1"
 
 Status = Literal["identical", "re-packed", "re-encoded", "changed", "added", "removed", "unreadable"]
 Outcome = Literal["identical", "different", "incomplete"]
@@ -25,12 +24,13 @@ STATUSES: dict[Status, str] = {
     "re-packed": "other bytes, yet every logical word is equal",
     "identical": "the same format, shape and payload",
 }
-RANKS: tuple[Status | Literal["unbounded"], ...] = (
+RANKS: tuple[Status | Literal["unbounded", "moved"], ...] = (
     "unreadable",
     "removed",
     "added",
     "unbounded",  # changed or re-encoded, and nothing says by how much
     "changed",  # and re-encoded: by their error
+    "moved",  # removed and added, with the same content under another name
     "re-packed",
     "identical",
 )
@@ -64,6 +64,8 @@ class ObjectComparison:
         """Place among `RANKS`; the smallest is the worst."""
         if self.status in ("changed", "re-encoded"):
             return RANKS.index("unbounded" if self.nmse is None else "changed")
+        if self.same_content_as is not None:
+            return RANKS.index("moved")
         return RANKS.index(self.status)
 
     @property

@@ -167,6 +167,34 @@ def convert_command(
     return convert(Request(checkpoint, inputs or [], recipe, out, revision, max_file_bytes, json, threads))
 
 
+@app.command("diff")
+def diff_command(
+    a: Annotated[
+        str,
+        typer.Argument(metavar="A", help="A .ninfer entry, or a folder that holds one.", show_default=False),
+    ],
+    b: Annotated[
+        str, typer.Argument(metavar="B", help="The artifact that is held against it.", show_default=False)
+    ],
+    json: Json = None,
+    worst: Annotated[
+        int, typer.Option("--worst", metavar="N", min=0, help="List at most N objects that differ.")
+    ] = 10,
+    everything: Annotated[bool, typer.Option("--all", help="List every object, identical ones too.")] = False,
+    threads: Threads = None,
+) -> int:
+    """Compare two .ninfer artifacts object by object.
+
+    Says what was added, removed, changed, re-encoded, and by how much the values differ, across formats and revisions.
+
+    Exit codes: 0 the content is identical, 1 it differs, 2 no answer (also where the rest is identical and something
+    cannot be read), 130 interrupted.
+    """
+    from service.cli.diff import Request, diff
+
+    return diff(Request(a, b, json, worst, everything, threads))
+
+
 @app.command("decode")
 def decode_command(
     path: ArtifactPath,
@@ -269,6 +297,7 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
     """The one document that `--json -` promises on standard output, also when the command never ran."""
     if "--json=-" not in arguments and ("--json", "-") not in pairwise(arguments):
         return
+    from ninfer_core.compare import SCHEMA as COMPARISON_SCHEMA
     from ninfer_core.format_facts import FORMATS_SCHEMA
     from service.cli.output import (
         CONVERSION_SCHEMA,
@@ -278,7 +307,12 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
         no_report,
     )
 
-    schemas = {"convert": CONVERSION_SCHEMA, "inspect": INSPECTION_SCHEMA, "formats": FORMATS_SCHEMA}
+    schemas = {
+        "convert": CONVERSION_SCHEMA,
+        "diff": COMPARISON_SCHEMA,
+        "inspect": INSPECTION_SCHEMA,
+        "formats": FORMATS_SCHEMA,
+    }
     schema = next((schemas[argument] for argument in arguments if argument in schemas), None)
     document = (
         no_report(verdict, code, message) if schema is None else no_document(schema, verdict, code, message)

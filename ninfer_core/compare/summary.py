@@ -1,0 +1,55 @@
+"""Whether a comparison matters, in one sentence: first what is missing or unread, then by how much values differ."""
+
+from collections import Counter
+
+from ninfer_core.compare.comparison import Comparison, ObjectComparison
+
+
+def summary(comparison: Comparison) -> str:
+    """One sentence without its full stop."""
+    if comparison.outcome == "identical":
+        return f"every one of {_objects(len(comparison.objects))} is identical: the content is the same"
+    count = Counter(item.status for item in comparison.objects)
+    parts = []
+    if not (comparison.a.listed and comparison.b.listed):
+        sides = [name for name, side in (("A", comparison.a), ("B", comparison.b)) if not side.listed]
+        parts.append(f"the list of objects of {' and '.join(sides)} could not be read")
+    if count["unreadable"]:
+        parts.append(f"of {_objects(count['unreadable'])} nothing can be said")
+    moved = sum(1 for item in comparison.objects if item.same_content_as and item.status == "removed")
+    if count["removed"] or count["added"]:
+        missing = f"B lacks {_objects(count['removed'])} of A and has {count['added']:,} that A has not"
+        parts.append(missing + (f" ({moved:,} only under another name)" if moved else ""))
+    parts.append(_values(comparison.objects, count))
+    return "; ".join(part for part in parts if part)
+
+
+def _values(objects: tuple[ObjectComparison, ...], count: Counter[str]) -> str:
+    other = [item for item in objects if item.status in ("changed", "re-encoded")]
+    if not other:
+        if count["re-packed"]:
+            return f"{_differ(count['re-packed'])} in padding alone: no value does"
+        return "what both have is identical" if count["identical"] else ""
+    noisy = [item for item in other if item.metrics.get("max_abs_error")]
+    unbounded = [item for item in other if item.metrics.get("max_abs_error") is None]
+    parts = []
+    if noisy:
+        worst = max(noisy, key=lambda item: (item.weight, -item.ordinal))
+        error = "" if worst.nmse is None else f", at worst with an NMSE of {worst.nmse:.2e}"
+        sqnr = worst.metrics["sqnr_db"]
+        ratio = "" if sqnr is None else f" ({round(sqnr, 2) + 0.0:.2f} dB)"
+        parts.append(f"the values of {_objects(len(noisy))} differ{error}{ratio}")
+    if unbounded:
+        parts.append(f"of {_objects(len(unbounded))} the difference has no measure")
+    exact = len(other) - len(noisy) - len(unbounded)
+    if exact:
+        parts.append(f"{_objects(exact)} {'has' if exact == 1 else 'have'} other words for the same values")
+    return ", ".join(parts)
+
+
+def _differ(count: int) -> str:
+    return f"{_objects(count)} {'differs' if count == 1 else 'differ'}"
+
+
+def _objects(count: int) -> str:
+    return "1 object" if count == 1 else f"{count:,} objects"

@@ -1,0 +1,174 @@
+"""A comparison for a person: both artifacts, objects by what became of them, the worst first, and whether it matters."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from ninfer_core.compare.comparison import STATUSES, Compares, Comparison, ObjectComparison, Outcome, totals
+from ninfer_core.compare.summary import summary
+from ninfer_core.containers.directory import ArtifactObject, BrokenObject, TensorObject
+from service.cli.findings_view import show_findings
+from service.cli.screen import aligned, console, hanging, narrowed, styled
+from service.text import UNKNOWN, clean, digest, number, plural, seconds, shorten, size
+
+WORST = 10
+_OUTCOMES: dict[Outcome, tuple[str, str]] = {
+    "identical": ("IDENTICAL", "bold green"),
+    "different": ("DIFFERENT", "bold yellow"),
+    "incomplete": ("INCOMPLETE", "bold red"),
+}
+STYLES = {
+    "unreadable": "bold red",
+    "removed": "red",
+    "added": "cyan",
+    "changed": "yellow",
+    "re-encoded": "yellow",
+    "re-packed": "",
+    "identical": "green",
+}
+_TITLES = ("object", "status", "format", "changed", "NMSE", "max abs", "SQNR dB", "bytes")
+_RIGHT = (False, False, False, True, True, True, True, True)
+_NAME, _STATUS = 0, 1
+_NAME_WANTED, _NAME_SHORTEST = 30, 16
+_SPARE = (7, 5, 4, 3, 2)  # the columns that a narrow window does without, in this order
+
+
+def show_comparison(comparison: Comparison, paths: tuple[str, str], elapsed: float, most: int | None) -> None:
+    """Print the whole comparison to standard output; `most` bounds the objects listed, None lists identical ones too."""
+    out = console()
+    word, style = _OUTCOMES[comparison.outcome]
+    out.print(styled("  ", (word, style)))
+    out.print()
+    for side, path, whole in zip("AB", paths, (comparison.a, comparison.b), strict=True):
+        _artifact(out, side, path, whole)
+    _counts(out, comparison)
+    _listing(out, comparison, most)
+    for side, whole in zip("AB", (comparison.a, comparison.b), strict=True):
+        if whole.findings:
+            out.print()
+            out.print(styled("  ", (f"Findings of {side}", "bold")))
+            show_findings(out, whole.findings, unlisted=sum(whole.unlisted.values()))
+    out.print()
+    end = styled("  ", (word, style), " ")
+    out.print(hanging(end, f"in {seconds(elapsed)}; {summary(comparison)}.", out.width))
+
+
+def _artifact(out: Console, side: str, path: str, whole: Compares) -> None:
+    parts = [digest(whole.digest, whole=not out.is_terminal), size(whole.bytes)]
+    if whole.revision is not None:
+        parts.append(f"revision {whole.revision}")
+    identity = " / ".join(part for part in (whole.model_id, whole.weights_id) if part) or whole.name
+    if identity:
+        parts.append(identity)
+    if len(whole.files) > 1:
+        parts.append(plural(len(whole.files), "file"))
+    out.print(hanging(styled("  ", (side, "bold"), "   "), path, out.width))
+    out.print(hanging("      ", "   ".join(parts), out.width))
+    out.print(hanging("      content ", digest(whole.content_root, whole=not out.is_terminal), out.width))
+
+
+def _counts(out: Console, comparison: Comparison) -> None:
+    counted = totals(comparison.objects)
+    rows = [("status", "objects", "bytes in A", "bytes in B", "")]
+    for status, meaning in STATUSES.items():
+        if counted["objects"][status]:
+            a, b = counted["a_bytes"][status], counted["b_bytes"][status]
+            rows.append((status, number(counted["objects"][status]), size(a), size(b), meaning))
+    if len(rows) == 1:
+        return
+    out.print()
+    kept, right = narrowed(rows, (False, True, True, True, False), out.width - 2, (4,))
+    for index, line in enumerate(aligned(kept, right)):
+        text = Text(f"  {line}", "" if index else "dim")
+        if index:
+            text.stylize(STYLES[rows[index][0]], 2, 2 + len(rows[index][0]))
+        out.print(text)
+
+
+def _listing(out: Console, comparison: Comparison, most: int | None) -> None:
+    worst = comparison.worst()
+    if most is not None:
+        worst = [item for item in worst if item.status != "identical"]
+    shown = worst if most is None else worst[:most]
+    if shown:
+        out.print()
+        for line in _lines(out, shown):
+            out.print(line, no_wrap=True, overflow="ignore", crop=False)
+        for name, note in _notes(shown):
+            out.print(
+                hanging(styled("  ", (f"{shorten(clean(name), _NAME_WANTED)}: ", "dim")), note, out.width)
+            )
+    if len(shown) < len(worst):
+        more = plural(len(worst) - len(shown), "object")
+        out.print(f"  … and {more} more; --worst N shows more, --json FILE has them all")
+
+
+def _lines(out: Console, shown: Sequence[ObjectComparison]) -> Iterator[Text]:
+    rows = [list(_TITLES), *([*_row(item)] for item in shown)]
+    right = list(_RIGHT)
+    if out.is_terminal:
+        # Where the window is narrow, columns and then the middle of names give way: numbers stay whole.
+        names = [row[_NAME] for row in rows]
+        for row in rows:
+            row[_NAME] = row[_NAME][:_NAME_WANTED]
+        rows, right = narrowed(rows, right, out.width - 2, _SPARE, gap=2)
+        others = sum(max(len(row[i]) for row in rows) + 2 for i in range(len(right)) if i != _NAME)
+        for row, name in zip(rows, names, strict=True):
+            row[_NAME] = shorten(name, max(_NAME_SHORTEST, out.width - others - 2))
+    lines = aligned(rows, right, gap=2)
+    yield Text(f"  {lines[0]}", "dim")
+    start = 4 + max(cell_len(row[_NAME]) for row in rows)
+    for item, line in zip(shown, lines[1:], strict=True):
+        text = Text(f"  {line}")
+        text.stylize(STYLES[item.status], start, start + len(item.status))
+        yield text
+
+
+def _notes(shown: Sequence[ObjectComparison]) -> Iterator[tuple[str, str]]:
+    """Name and what figures do not say."""
+    for item in shown:
+        if item.same_content_as is not None:
+            other = "B" if item.status == "removed" else "A"
+            yield item.name, f"has the same content as {item.same_content_as} of {other}"
+        elif item.reason is not None:
+            yield item.name, item.reason
+        elif item.status in ("changed", "re-encoded") and item.nmse is None:
+            yield item.name, item.metrics["undefined"]["nmse"]
+
+
+def _row(item: ObjectComparison) -> Iterator[str]:
+    metrics = item.metrics
+    share = metrics.get("changed_share")
+    yield clean(item.name)
+    yield item.status
+    yield " → ".join(dict.fromkeys(_format(one) for one in (item.a, item.b) if one is not None))
+    yield "" if item.status == "identical" else UNKNOWN if share is None else percent(share)
+    for name, spec in (("nmse", ".2e"), ("max_abs_error", ".2e"), ("sqnr_db", ".2f")):
+        exact = name == "sqnr_db" and metrics.get("max_abs_error") == 0
+        yield "" if item.status == "identical" else "exact" if exact else _figure(metrics.get(name), spec)
+    yield number(item.bytes)
+
+
+def _figure(value: float | None, spec: str) -> str:
+    # A ratio just below one would be shown as minus nothing.
+    return UNKNOWN if value is None else format(round(value, 2) + 0.0 if spec == ".2f" else value, spec)
+
+
+def percent(share: float) -> str:
+    """A share of words; what is not none is never shown as none, nor what is not all as all."""
+    if 0 < share < 0.0001:
+        return "<0.01 %"
+    if 0.9999 < share < 1:
+        return ">99.99 %"
+    return f"{100 * share:.2f} %"
+
+
+def _format(item: ArtifactObject) -> str:
+    match item:
+        case TensorObject():
+            return item.format.name
+        case BrokenObject():
+            return clean(item.format or UNKNOWN)
+    return "resource"
