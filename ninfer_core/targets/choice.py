@@ -6,7 +6,7 @@ from typing import Final
 
 from ninfer_core.containers.directory import Artifact, ResourceObject, TensorObject
 from ninfer_core.strict_json import show
-from ninfer_core.targets.registered import TARGETS, UNNAMED_WEIGHTS, registered
+from ninfer_core.targets.registry import TARGETS, UNNAMED_WEIGHTS, registered
 from ninfer_core.targets.target import Target, inventory_sha256, resource_line, tensor_line
 
 AUTO: Final = "auto"

@@ -36,6 +36,7 @@ def test_every_file_of_the_synthetic_target_has_the_stated_digest():
     stated = dict(re.findall(r"\| `(targets/[^`]+)` \| \d+ \| `([0-9a-f]{64})` \|", page))
     found = {
         path.relative_to(HERE).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in (HERE / "targets").iterdir()
+        for path in (HERE / "targets").rglob("*")
+        if path.is_file()
     }
     assert found == stated
