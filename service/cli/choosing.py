@@ -1,0 +1,84 @@
+"""What `--target` and `--recipe` mean: a file, a registered name, or `auto` for whatever the artifact says it is."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ninfer_core.containers.ninfer import read_artifact
+from ninfer_core.errors import Usage
+from ninfer_core.findings import Findings
+from ninfer_core.io import ByteSource, DiskFile, MemorySource
+from ninfer_core.opening import Opened
+from ninfer_core.targets import TARGETS, Target, load_target, recipe_ids, registered, registered_recipe
+
+AUTO: Final = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Candidates; with `auto` the artifact picks, else all are of the one identity that was named."""
+
+    candidates: tuple[Target, ...]
+    auto: bool
+
+
+def targets(option: str) -> Targets:
+    """The target of `--target`. Raises: Usage, CannotRead."""
+    if option == AUTO:
+        return Targets(tuple(TARGETS), True)
+    model_id, separator, weights_id = option.rpartition("/")
+    named = registered(model_id, weights_id) if separator else ()
+    if named:
+        return Targets(named, False)
+    if not Path(option).exists():
+        known = ", ".join(target.identity for target in TARGETS)
+        raise Usage(f"{option!r} is no file and no registered target; registered are {known}")
+    return Targets((_document(Path(option)),), False)
+
+
+def _document(path: Path) -> Target:
+    findings = Findings()
+    with ExitStack() as stack:
+        source = DiskFile(path)
+        stack.callback(source.close)
+        target = load_target(source, findings)
+    if target is None:
+        first = findings.errors[0].message
+        raise Usage(
+            f"the target {path} is at fault: {first} (ninfer-gate targets check {path} lists everything)"
+        )
+    return target
+
+
+def recipe(stack: ExitStack, option: str, opened: Opened | None = None) -> ByteSource | None:
+    """The document of `--recipe`, closed by `stack`; None where `auto` finds none for the artifact.
+
+    Raises: Usage, CannotRead.
+    """
+    if option == AUTO:
+        return _registered_for(opened)
+    if not Path(option).exists():
+        text = registered_recipe(option)
+        if text is not None:
+            return MemorySource(option, text)
+        if "/" not in option and not option.endswith(".json"):
+            raise Usage(
+                f"{option!r} is no file and no registered recipe; registered are {', '.join(recipe_ids())}"
+            )
+    source = DiskFile(Path(option))
+    stack.callback(source.close)
+    return source
+
+
+def _registered_for(opened: Opened | None) -> ByteSource | None:
+    if opened is None or opened.kind != "ninfer":
+        raise Usage(f"--recipe {AUTO} needs a .ninfer artifact, whose identity names the recipe")
+    artifact = read_artifact(opened.files, opened.entry, Findings())
+    if artifact is None or artifact.model_id is None:
+        return None
+    for target in registered(artifact.model_id, artifact.weights_id):
+        text = None if target.recipe_id is None else registered_recipe(target.recipe_id)
+        if text is not None:
+            return MemorySource(str(target.recipe_id), text)
+    return None
