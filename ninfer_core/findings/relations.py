@@ -2,26 +2,31 @@
 
 from ninfer_core.findings.definition import Definition, error
 
+_BY = "an id map of the recipe's own ranking makes it an error, else the basis of the restriction decides"
 _PAIR = "Fetch the checkpoint again, or ask its author; codes without their scales are no weights."
 
 RELATIONS: tuple[Definition, ...] = (
-    error(
+    Definition(
         "relations.special_id_missing",
         "D1",
+        "error",
         "A special token of the stored tokenizer_config does not occur in the stored id map, so the draft head can "
         "never propose it.",
         "The map was made from another tokenizer, or without its forced ids.",
         "Make the shortlist again from the tokenizer_config that the artifact carries.",
         where="id: the special id; resource: the object that names it",
+        severity_by=_BY,
     ),
-    error(
+    Definition(
         "relations.resource_unreadable",
         "D1",
+        "error",
         "The stored tokenizer_config is no JSON object with a table `added_tokens_decoder` of ids, so the special ids "
         "are not known.",
         "Another file under its name, or a damaged one.",
         "Compare the resource with the source's file; convert again.",
         where="path: the member that is wrong",
+        severity_by=_BY,
     ),
     error(
         "relations.draft_row_differs",

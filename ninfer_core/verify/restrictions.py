@@ -4,13 +4,12 @@ A compiled scan says whether a block breaks a demand, numpy then says where. Wha
 """
 
 from collections.abc import Iterable
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ninfer_core.containers.directory import ResourceObject, TensorObject
-from ninfer_core.findings import Severity
 from ninfer_core.formats import DirectFormat, GroupedFormat, RowFormat
 from ninfer_core.kernels import cpu
 from ninfer_core.kernels.shapes import HOLDS_LARGEST, HOLDS_MAGNITUDE, HOLDS_NEGATIVE_ZERO
@@ -19,6 +18,9 @@ from ninfer_core.layouts.base import Block
 from ninfer_core.verify.faults import MAX_SAMPLES, Fault
 from ninfer_core.verify.words import Planes, grouped_planes
 from ninfer_core.words import BFLOAT16, BINARY32, LARGEST_ROW_SCALE, i32_value
+
+if TYPE_CHECKING:
+    from ninfer_core.recipes.restrictions import Restriction
 
 GROUP_SHAPE: Final = "canonical_group_shape"
 ROW_SHAPE: Final = "canonical_fp8_row_shape"
@@ -32,23 +34,7 @@ _LARGEST_ROW_CODE: Final = "some code of magnitude word 0x7e"
 _FLOATS: Final = {"BF16": BFLOAT16, "FP32": BINARY32}
 
 
-class Restriction(Protocol):
-    """One demand of a recipe that covers an object; `minimum` and `maximum` belong to `int_range`."""
-
-    @property
-    def rule(self) -> str: ...
-
-    @property
-    def severity(self) -> Severity: ...
-
-    @property
-    def minimum(self) -> int | None: ...
-
-    @property
-    def maximum(self) -> int | None: ...
-
-
-def judged(claims: Iterable[Restriction]) -> tuple[Restriction, ...]:
+def judged(claims: "Iterable[Restriction]") -> "tuple[Restriction, ...]":
     """The claims that are about stored words, each demand once and at its strictest."""
     strictest: dict[tuple[str, int | None, int | None], Restriction] = {}
     for claim in claims:
@@ -59,7 +45,7 @@ def judged(claims: Iterable[Restriction]) -> tuple[Restriction, ...]:
 
 
 def check_block(
-    item: TensorObject, block: Block, planes: Planes, claims: Iterable[Restriction]
+    item: TensorObject, block: Block, planes: Planes, claims: "Iterable[Restriction]"
 ) -> list[Fault]:
     """Every demand that the words of one block break. Rows cut by the block are left to `whole.object_tasks`."""
     faults = []
@@ -87,7 +73,7 @@ def check_pin(item: ResourceObject, sha256: str, pinned: str) -> Fault | None:
 
 
 def _group_shape(
-    item: TensorObject, fmt: GroupedFormat, block: Block, planes: Planes, claim: Restriction
+    item: TensorObject, fmt: GroupedFormat, block: Block, planes: Planes, claim: "Restriction"
 ) -> Fault | None:
     words = grouped_planes(fmt, planes)
     count, first = cpu.odd_groups(fmt, block.columns, words)
@@ -126,7 +112,7 @@ def _row_shape(
     first_row: int,
     codes: NDArray[np.uint8],
     scales: NDArray[np.uint16],
-    claim: Restriction,
+    claim: "Restriction",
 ) -> Fault | None:
     masks = np.zeros(codes.shape[0], np.uint8)
     cpu.row_masks(codes, masks)
@@ -150,7 +136,7 @@ def odd_rows(
 
 def odd_row(
     item: TensorObject,
-    claim: Restriction,
+    claim: "Restriction",
     count: int,
     row: int,
     scale: int,
@@ -172,7 +158,7 @@ def odd_row(
 
 
 def _words(
-    item: TensorObject, fmt: DirectFormat, block: Block, words: NDArray[Any], claim: Restriction
+    item: TensorObject, fmt: DirectFormat, block: Block, words: NDArray[Any], claim: "Restriction"
 ) -> Fault | None:
     found = _broken(fmt, words, claim)
     if found is None:
@@ -193,7 +179,7 @@ def _words(
 
 
 def _broken(
-    fmt: DirectFormat, words: NDArray[Any], claim: Restriction
+    fmt: DirectFormat, words: NDArray[Any], claim: "Restriction"
 ) -> tuple[NDArray[np.bool_], str] | None:
     """Which words break a rule and what it asks for; None when none does, or the rule says nothing of the format."""
     if claim.rule == "int_range" and fmt.name == "I32":
@@ -215,7 +201,7 @@ def _broken(
 
 
 def fault(
-    claim: Restriction,
+    claim: "Restriction",
     count: int,
     where: dict[str, Any],
     expected: str,

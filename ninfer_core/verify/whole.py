@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,18 @@ from ninfer_core.layouts.base import BLOCK_WEIGHTS, elements
 from ninfer_core.verify.faults import Fault
 from ninfer_core.verify.outcomes import Part
 from ninfer_core.verify.pool import Pool
-from ninfer_core.verify.restrictions import ROW_SHAPE, UNIQUE, Restriction, fault, judged, odd_row, odd_rows
+from ninfer_core.verify.restrictions import ROW_SHAPE, UNIQUE, fault, judged, odd_row, odd_rows
 from ninfer_core.verify.task import Task
 from ninfer_core.words import i32_value
+
+if TYPE_CHECKING:
+    from ninfer_core.recipes.restrictions import Restriction
 
 SEEN_BYTES: Final = 32 << 20  # bits for 2**28 words at a time: at most 16 passes, whatever the tensor
 
 
 def object_tasks(
-    item: TensorObject, payload: ByteSource, claims: Iterable[Restriction], pool: Pool
+    item: TensorObject, payload: ByteSource, claims: "Iterable[Restriction]", pool: Pool
 ) -> Iterator[Task[[], Part]]:
     """What must see a whole object: `unique`, and the shape of rows that no block holds whole.
 
@@ -40,10 +43,10 @@ def object_tasks(
 
 def _part(
     pool: Pool,
-    check: Callable[[TensorObject, ByteSource, Restriction, Pool], Fault | None],
+    check: "Callable[[TensorObject, ByteSource, Restriction, Pool], Fault | None]",
     item: TensorObject,
     payload: ByteSource,
-    claim: Restriction,
+    claim: "Restriction",
 ) -> Part:
     try:
         found = check(item, payload, claim, pool)
@@ -52,7 +55,7 @@ def _part(
     return Part(faults=[found] if found is not None else [])
 
 
-def _wide_rows(item: TensorObject, payload: ByteSource, claim: Restriction, pool: Pool) -> Fault | None:
+def _wide_rows(item: TensorObject, payload: ByteSource, claim: "Restriction", pool: Pool) -> Fault | None:
     n, k = item.shape
     scales = item.layout.planes(item.format, item.shape)[1].span.offset
     buffer = pool.buffers.get("row", min(CHUNK_BYTES, k))
@@ -77,7 +80,7 @@ def _wide_rows(item: TensorObject, payload: ByteSource, claim: Restriction, pool
     return odd_row(item, claim, len(odd), odd[0], *first, np.array(odd, np.intp))
 
 
-def _unique(item: TensorObject, payload: ByteSource, claim: Restriction, pool: Pool) -> Fault | None:
+def _unique(item: TensorObject, payload: ByteSource, claim: "Restriction", pool: Pool) -> Fault | None:
     """Bits of one range of words at a time, so that memory does not grow with the tensor."""
     low, high = 1 << 32, 0
     for _, words in _runs(item, payload, pool):
