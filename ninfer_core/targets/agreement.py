@@ -21,14 +21,16 @@ _WITH_RESOURCES: Final = ("resource_bytes", "object_bytes", "payload_span_bytes"
 _CHECKS: Final = ("inventory_sha256", "ordered_inventory_sha256", "tensor_bytes_sha256")
 
 
-def tensor_bytes_sha256(objects: Iterable[TargetObject]) -> str:
-    """Of sorted `name|bytes` lines of the tensors: the encoded-size rules."""
-    return inventory_sha256(f"{item.name}|{item.bytes}" for item in objects if item.bytes is not None)
-
-
-def views_sha256(views: Iterable[View]) -> str:
-    """Of sorted `view|parent|begin|end` lines."""
-    return inventory_sha256(f"{view.name}|{view.parent}|{view.begin}|{view.end}" for view in views)
+def own_hashes(objects: Sequence[TargetObject], views: Iterable[View]) -> dict[str, str]:
+    """Bare hex by the names under `checks`; `views` is that of its sorted `view|parent|begin|end` lines."""
+    lines = [item.line for item in objects]
+    sizes = (f"{item.name}|{item.bytes}" for item in objects if item.bytes is not None)
+    return {
+        "inventory_sha256": inventory_sha256(lines),
+        "ordered_inventory_sha256": lines_sha256(lines),
+        "tensor_bytes_sha256": inventory_sha256(sizes),
+        "views": inventory_sha256(f"{view.name}|{view.parent}|{view.begin}|{view.end}" for view in views),
+    }
 
 
 def check_totals(fields: Fields, objects: Sequence[TargetObject]) -> None:
@@ -112,12 +114,7 @@ def check_hashes(
     faults = fields.faults
     optional = (*_CHECKS, "offsets_sha256", "views", "aliases", "directory")
     reader = Fields(faults, stated, fields.path("checks"), (), optional)
-    lines = [item.line for item in objects]
-    own = {
-        "inventory_sha256": inventory_sha256(lines),
-        "ordered_inventory_sha256": lines_sha256(lines),
-        "tensor_bytes_sha256": tensor_bytes_sha256(objects),
-    }
+    own = own_hashes(objects, views)
     for name in _CHECKS:
         _compare(faults, "checks_differ", reader.path(name), reader.sha256(name), own[name])
     reader.sha256("offsets_sha256")
@@ -133,7 +130,7 @@ def check_hashes(
             _compare(faults, "checks_differ", entry.path(member), entry.integer(member), found)
         if hashed:
             digest = entry.sha256("sha256")
-            _compare(faults, "checks_differ", entry.path("sha256"), digest, views_sha256(views))
+            _compare(faults, "checks_differ", entry.path("sha256"), digest, own["views"])
 
 
 def _compare(faults: Faults, slug: str, path: Path, stated: object, own: object) -> None:

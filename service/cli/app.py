@@ -259,7 +259,7 @@ def version_command() -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """The exit code of one command line; a mistake in the options is explained and gives 2."""
-    from service.cli import service_app  # noqa: F401  adds the commands that run the service
+    from service.cli import service_app, targets_app  # noqa: F401  add commands of their own
 
     DOCUMENT_BEGUN.set(False)
     command = get_command(app)
@@ -302,6 +302,7 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
     from service.cli.output import (
         CONVERSION_SCHEMA,
         INSPECTION_SCHEMA,
+        TARGETS_SCHEMA,
         JsonTarget,
         no_document,
         no_report,
@@ -312,6 +313,7 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
         "diff": COMPARISON_SCHEMA,
         "inspect": INSPECTION_SCHEMA,
         "formats": FORMATS_SCHEMA,
+        "targets": TARGETS_SCHEMA,
     }
     schema = next((schemas[argument] for argument in arguments if argument in schemas), None)
     document = (

@@ -15,6 +15,7 @@ _ABOUT: dict[str, str] = {
     "convert": "what `convert` refuses to write",
     "recipe": "the recipe document, before any weight is read",
     "source": "the checkpoint against what the recipe states of it",
+    "target": "the target document, before any artifact is compared with it",
 }
 _HEAD = """\
 # Findings

@@ -18,6 +18,7 @@ _WIDEST = 100
 _SUBJECTS = {
     "recipe": "what is wrong with a recipe",
     "source": "a source that is not what the recipe says",
+    "target": "what is wrong with a target",
     "convert": "why a source cannot become the object that a recipe asks for",
 }
 
