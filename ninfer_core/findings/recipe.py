@@ -1,6 +1,6 @@
 """Codes of the check `recipe`: a recipe document on its own, before any source is read."""
 
-from ninfer_core.findings.definition import Definition, error
+from ninfer_core.findings.definition import Definition, advisory, error
 
 _PATH = "path: JSON path in the document"
 _EDIT = "Correct the recipe; its schema is `ninfer-recipe/1`."
@@ -17,12 +17,6 @@ _DOCUMENT = (
     _fault("schema_unknown", "The schema of the document is not one that this version reads."),
     _fault("member_missing", "An object of the document lacks a member."),
     _fault("member_unexpected", "An object of the document holds a member that the schema does not have."),
-    _fault(
-        "member_unsupported",
-        "The schema has this member, but this version cannot act on it, and it may not be ignored.",
-        "A recipe for a later version.",
-        "Update ninfer-gate, or remove what the member asks for and say so in the rationale.",
-    ),
     _fault("value_type", "A member has the wrong JSON type."),
     _fault("value_invalid", "A member has the right type but a value that the schema does not allow."),
     _fault(
@@ -39,7 +33,13 @@ _DOCUMENT = (
 
 _RULES = (
     _fault("source_undefined", "A rule or resource reads a role that `sources` does not define."),
-    _fault("input_undefined", "A resource reads an input that `inputs` does not define."),
+    _fault("input_undefined", "A rule or resource reads an input that `inputs` does not define."),
+    _fault("resource_undefined", "A rule or restriction reads an object that no resource makes."),
+    _fault(
+        "ids_undefined",
+        "`gather_rows` takes its row numbers from an object that no other rule makes as a vector of I32.",
+        "A misspelled name, or ids that are gathered themselves.",
+    ),
     _fault("set_unknown", "A rule runs over a set that `sets` does not define."),
     _fault("set_empty", "A rule runs over an empty set, so it makes nothing."),
     _fault(
@@ -82,6 +82,70 @@ _RULES = (
     _fault("axes_rank", "`axes` does not name as many axes as the value has dimensions."),
 )
 
+_CHECKS = (
+    _fault(
+        "scope_empty",
+        "A restriction names objects by a glob that covers none, so what was meant is not restricted.",
+        "A misspelled object name, or a rule that was removed.",
+        where=_PATH + " of the scope",
+    ),
+    _fault(
+        "count_differs",
+        "A cross check counts another number of tensors than the document names or reads.",
+        "A rule or a name that was added or removed without its count.",
+    ),
+    advisory(
+        "recipe.checks_differ",
+        None,
+        "The hashes or counts under `checks` are not those of the document as it is read here.",
+        "A recipe that was edited without its `checks`, or a reader that understands it otherwise.",
+        "Compare the expanded rules with the author's; then state the new hashes.",
+        where="member, and role where it belongs to one",
+    ),
+)
+
+_CONTRACT = (
+    _fault(
+        "identity_differs",
+        "The recipe makes another identity than the target that it was given.",
+        "A target of another model or assignment.",
+        "Give the target of the recipe's identity, or correct the identity.",
+    ),
+    _fault(
+        "object_without_rule",
+        "The target has objects that nothing in the recipe makes.",
+        "A recipe for another revision of the contract, or an optional bundle that is made in part.",
+        "Write a rule for every object; of an optional bundle make all objects or none.",
+        where=_PATH + "; objects: every object concerned",
+    ),
+    _fault(
+        "object_not_in_target",
+        "The recipe makes objects that the target does not have.",
+        "A recipe for another revision of the contract, or a misspelled object name.",
+        where=_PATH + "; objects: every object concerned",
+    ),
+    _fault(
+        "format_differs",
+        "The recipe makes objects in another format or kind than the target states.",
+        "An assignment that is meant for another `weights_id`.",
+        "Leave `format` out, or choose the target of this assignment.",
+        where=_PATH + "; objects: every object concerned",
+    ),
+    _fault(
+        "shape_differs",
+        "The recipe makes objects of another shape than the target states.",
+        "A recipe for another model size, or a missing move.",
+        where=_PATH + "; objects: every object concerned",
+    ),
+    _fault(
+        "producer_foreign",
+        "Objects are made by an encoder that is not ours, so this program cannot write them.",
+        "A recipe that documents an artifact which another tool wrote.",
+        "Verify such an artifact; to convert, give these rules an encoder of the list.",
+        where="objects: every object concerned; producers",
+    ),
+)
+
 _BINDING = (
     _fault(
         "role_missing",
@@ -113,4 +177,4 @@ _BINDING = (
     ),
 )
 
-RECIPE: tuple[Definition, ...] = (*_DOCUMENT, *_RULES, *_BINDING)
+RECIPE: tuple[Definition, ...] = (*_DOCUMENT, *_RULES, *_CHECKS, *_CONTRACT, *_BINDING)

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from ninfer_core.findings import Findings
 from ninfer_core.io import ByteSource, FileSet, read, sha256
 from ninfer_core.recipes.document import Recipe
-from ninfer_core.recipes.sources import Pin, Resource
+from ninfer_core.recipes.inputs import Input, Pin
+from ninfer_core.recipes.sources import Resource
 from ninfer_core.sources.json_text import add_pointer
 from ninfer_core.sources.pointer import HEAD_BYTES
 
@@ -20,6 +21,7 @@ def open_files(
     for name, wanted in recipe.inputs.items():
         if name in inputs:
             check_pin(inputs[name], wanted.pin, {"input": name, "file": inputs[name].name}, None, findings)
+            _check_rows(inputs[name], wanted, findings)
     found: dict[str, ByteSource] = {}
     for resource in recipe.resources:
         source = _open(resource, folders, inputs, findings)
@@ -63,6 +65,19 @@ def check_pin(
             expected=pin.sha256,
             found=digest,
         )
+
+
+def _check_rows(source: ByteSource, wanted: Input, findings: Findings) -> None:
+    ranking = wanted.ranking
+    if ranking is None or wanted.pin.bytes is not None or source.size == ranking.bytes:
+        return  # a pinned size is that of the rows, and was compared
+    findings.add(
+        "source.file_size_mismatch",
+        f"{source.name} has {source.size:,} bytes, {ranking.rows} rows of {ranking.row_width:,} counts take {ranking.bytes:,}.",
+        where={"input": wanted.name, "file": source.name},
+        expected=f"{ranking.bytes:,} bytes",
+        found=f"{source.size:,} bytes",
+    )
 
 
 def _where(resource: Resource) -> dict[str, object]:

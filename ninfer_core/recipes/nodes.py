@@ -10,12 +10,13 @@ from ninfer_core.layouts.base import Shape
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A source tensor; `name` is a template."""
+    """A source tensor; `name` is a template. A `scalar` is one word, and the source may state [] or [1]."""
 
     role: str
     name: str
     shape: Shape
     dtype: str
+    scalar: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,28 @@ class Rows:
     """Leading-axis slice from `begin`."""
 
     begin: int
+    of: "Node"
+    shape: Shape
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlocks:
+    """Of every `stride` rows those from `begin` on, `count` of them, block after block."""
+
+    stride: int
+    begin: int
+    count: int
+    of: "Node"
+    shape: Shape
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class GatherRows:
+    """Row i is row `ids[i]` of the operand, `ids` being what the recipe makes of the object of that name."""
+
+    ids: str
     of: "Node"
     shape: Shape
     dtype: str
@@ -74,23 +97,84 @@ class Cast:
     dtype: str
 
 
-Node = Tensor | Rows | ConcatRows | Reshape | Transpose | Widen | Cast
+@dataclass(frozen=True, slots=True)
+class EqualScalar:
+    """The one word that all operands must hold; the value is that of the first."""
+
+    of: tuple[Tensor, ...]
+    shape: Shape
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Invert:
+    """The binary32 reciprocal of one binary32 word, rounded to nearest even."""
+
+    of: "Node"
+    shape: Shape
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class RankedTokenIds:
+    """Token ids by falling count of input `ranking`, special ones of resource `special_ids_from` forced in."""
+
+    ranking: str
+    row_width: int
+    candidates: int
+    special_ids_from: str
+    shape: Shape
+    dtype: str
+
+
+Node = (
+    Tensor
+    | Rows
+    | RowBlocks
+    | GatherRows
+    | ConcatRows
+    | Reshape
+    | Transpose
+    | Widen
+    | Cast
+    | EqualScalar
+    | Invert
+    | RankedTokenIds
+)
+
+
+def operands(node: Node) -> tuple[Node, ...]:
+    """What a node is applied to, in order."""
+    match node:
+        case Tensor() | RankedTokenIds():
+            return ()
+        case ConcatRows(of) | EqualScalar(of):
+            return of
+        case _:
+            return (node.of,)
 
 
 def leaves(node: Node) -> tuple[Tensor, ...]:
     """The source tensors of a tree, in reading order."""
     if isinstance(node, Tensor):
         return (node,)
-    operands = node.of if isinstance(node, ConcatRows) else (node.of,)
-    return tuple(leaf for operand in operands for leaf in leaves(operand))
+    return tuple(leaf for operand in operands(node) for leaf in leaves(operand))
+
+
+def contains(node: Node, *kinds: type[Node]) -> bool:
+    """Whether a tree has a node of one of these kinds."""
+    return isinstance(node, kinds) or any(contains(operand, *kinds) for operand in operands(node))
+
+
+def gathered_by(node: Node) -> tuple[str, ...]:
+    """The objects whose words say which rows a tree takes."""
+    own = (node.ids,) if isinstance(node, GatherRows) else ()
+    return own + tuple(name for operand in operands(node) for name in gathered_by(operand))
 
 
 def converts(node: Node) -> bool:
     """Whether a tree changes the type of any word."""
-    if isinstance(node, Tensor):
-        return False
-    operands = node.of if isinstance(node, ConcatRows) else (node.of,)
-    return isinstance(node, Cast | Widen) or any(converts(operand) for operand in operands)
+    return contains(node, Cast, Widen)
 
 
 def hoist(node: Node) -> Node:
@@ -100,13 +184,13 @@ def hoist(node: Node) -> Node:
     in pieces does, then never asks a cast about a neighbour. Operands that convert differently stay as they are.
     """
     match node:
-        case Tensor():
+        case Tensor() | RankedTokenIds() | EqualScalar():
             return node
         case ConcatRows(parts):
             return _hoist_joined(node, tuple(map(hoist, parts)))
-        case Cast() | Widen():
+        case Cast() | Widen() | Invert():
             return replace(node, of=hoist(node.of))
-        case Rows() | Reshape() | Transpose():
+        case Rows() | RowBlocks() | GatherRows() | Reshape() | Transpose():
             operand = hoist(node.of)
             if not isinstance(operand, Cast | Widen):
                 return replace(node, of=operand)

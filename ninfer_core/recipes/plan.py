@@ -1,44 +1,69 @@
-"""A recipe put together with checkpoints: every object, in writer order, with the value that makes it.
+"""A plan: every object that a recipe makes of its sources, in writer order, with the value that makes it.
 
-Everything is compared before anything is read: names, shapes, dtypes, and the pinned files.
+`binding.bind` builds one; everything that can be compared before any work was compared by then.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from typing import Any
 
-from ninfer_core import strict_json
-from ninfer_core.documents.templates import Assignment, assignments, fill
+from ninfer_core.documents.templates import Assignment
 from ninfer_core.findings import Findings
 from ninfer_core.formats import NumericFormat
-from ninfer_core.io import ByteSource, FileSet
+from ninfer_core.io import ByteSource
 from ninfer_core.layouts.base import Layout, Shape
+from ninfer_core.recipes.accounting import Accounting
+from ninfer_core.recipes.bundles import Bundle
 from ninfer_core.recipes.document import Recipe
-from ninfer_core.recipes.files import open_files
-from ninfer_core.recipes.nodes import Tensor, converts, hoist, leaves
-from ninfer_core.recipes.roles import compare_names, open_roles
-from ninfer_core.recipes.rules import Rule
-from ninfer_core.recipes.values import Stored, Value, evaluate
+from ninfer_core.recipes.evidence import EvidenceKind
+from ninfer_core.recipes.producers import Producer
+from ninfer_core.recipes.restrictions import Restriction
+from ninfer_core.recipes.trees import expanded_tree
+from ninfer_core.recipes.values import Value
 from ninfer_core.sources.checkpoint import Checkpoint
 from ninfer_core.sources.dtypes import DTYPES
+from ninfer_core.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
 class TensorPlan:
-    """A tensor object: `value` has `shape`, `encode` turns its words into `fmt`; `sources` are (role, tensor)."""
+    """A tensor object: `value` has `shape`, `encode` makes words of `fmt` out of it.
+
+    `encode` is None where a foreign `producer` made the words, and then they cannot be derived. `sources` are
+    (role, tensor), `inputs` the inputs read beside them. `evidence_kind` is what equal words would prove at best;
+    `claims` are the restrictions whose scope covers the object.
+    """
 
     name: str
     fmt: NumericFormat
     layout: Layout
     shape: Shape
-    encode: str
-    value: Value
+    encode: str | None
+    producer: Producer | None
+    value: Value | Bundle
     sources: tuple[tuple[str, str], ...]
+    inputs: tuple[str, ...]
     converted: bool  # whether words change their type on the way, and are not just moved
+    evidence_kind: EvidenceKind
+    claims: tuple[Restriction, ...]
     rule: str  # JSON path in the recipe
+    template: Mapping[str, Any]  # the tree as the rule states it
+    assignment: Assignment
+
+    @property
+    def tree(self) -> Mapping[str, Any]:
+        """The expanded operation tree as plain JSON."""
+        return expanded_tree(self.template, self.assignment)
+
+    @property
+    def maker(self) -> str:
+        """The encoder's name, or the producer's."""
+        return self.producer.name if self.encode is None and self.producer is not None else self.encode or ""
 
     def source_bytes(self, elements: int) -> int:
-        """About what it takes to read so many elements."""
+        """About what it takes to read so many elements of the object."""
+        if isinstance(self.value, Bundle):
+            return elements * self.value.codes_per_row // max(1, self.value.shape[1])
         return elements * DTYPES[self.value.dtype].bits // 8
 
 
@@ -55,154 +80,29 @@ class ResourcePlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Objects in writer order: resources, then rules in document order.
+    """Objects in writer order: the target's, else resources and then rules in document order.
 
-    `unused_sources` holds, by role, the source tensors that no rule reads.
+    `accounting` says of every source tensor, by role, what became of it.
     """
 
     recipe: Recipe
     objects: tuple[TensorPlan | ResourcePlan, ...]
     checkpoints: Mapping[str, Checkpoint]
-    unused_sources: Mapping[str, tuple[str, ...]]
+    inputs: Mapping[str, ByteSource]
+    accounting: Accounting
 
+    @property
+    def target(self) -> Target | None:
+        """The target that the recipe fills, where there is one."""
+        return self.recipe.target
 
-def bind(
-    recipe: Recipe,
-    checkpoints: Mapping[str, Checkpoint | FileSet],
-    inputs: Mapping[str, ByteSource],
-    findings: Findings,
-) -> Plan | None:
-    """The plan, or None after at least one error finding; a role given as files is opened as the recipe says.
-
-    Raises: CutShort, CannotRead.
-    """
-    found = Findings()
-    opened = open_roles(recipe, checkpoints, found)
-    compare_names(recipe.inputs, inputs, "input", found)
-    folders: dict[str, FileSet] = {
-        role: given.folder if isinstance(given, Checkpoint) else given for role, given in checkpoints.items()
-    }
-    files = open_files(recipe, folders, inputs, found)
-    resources = [
-        ResourcePlan(
-            resource.object,
-            files[resource.path],
-            resource.role,
-            resource.file or resource.input or "",
-            resource.path,
-        )
-        for resource in recipe.resources
-        if resource.path in files
-    ]
-    used: dict[str, set[str]] = {role: set() for role in recipe.sources}
-    tensors = []
-    for rule in recipe.rules:
-        for name, values in zip(rule.objects, assignments(rule.each), strict=True):
-            plan = _tensor(rule, name, values, opened, used, found)
-            if plan is not None:
-                tensors.append(plan)
-    unused = {
-        role: tuple(name for name in checkpoint.tensors if name not in used[role])
-        for role, checkpoint in opened.items()
-    }
-    for role, names in unused.items():
-        if recipe.sources[role].exact_tensor_names:
-            _refuse_unused(role, names, found)
-    found.blame("source")
-    findings.extend(found)
-    if found.errors:
-        return None
-    return Plan(recipe, (*resources, *tensors), MappingProxyType(opened), MappingProxyType(unused))
-
-
-def _tensor(
-    rule: Rule,
-    name: str,
-    values: Assignment,
-    checkpoints: Mapping[str, Checkpoint],
-    used: Mapping[str, set[str]],
-    findings: Findings,
-) -> TensorPlan | None:
-    sources = []
-    sound = True
-    for leaf in leaves(rule.value):
-        tensor = fill(leaf.name, values)
-        used[leaf.role].add(tensor)
-        sources.append((leaf.role, tensor))
-        if leaf.role not in checkpoints or not _fits(
-            leaf, tensor, checkpoints[leaf.role], name, rule, findings
-        ):
-            sound = False
-    if not sound:
-        return None
-
-    def stored(leaf: Tensor) -> Value:
-        checkpoint = checkpoints[leaf.role]
-        return Stored(checkpoint, checkpoint.tensors[fill(leaf.name, values)])
-
-    value = evaluate(hoist(rule.value), stored)
-    distinct = tuple(dict.fromkeys(sources))
-    return TensorPlan(
-        name,
-        rule.fmt,
-        rule.layout,
-        value.shape,
-        rule.encode,
-        value,
-        distinct,
-        converts(rule.value),
-        rule.path,
-    )
-
-
-def _fits(
-    leaf: Tensor, tensor: str, checkpoint: Checkpoint, name: str, rule: Rule, findings: Findings
-) -> bool:
-    where = {"role": leaf.role, "tensor": tensor, "rule": rule.path}
-    stored = checkpoint.tensors.get(tensor)
-    wanted = f"{leaf.dtype} {list(leaf.shape)}"
-    if stored is None:
-        message = (
-            f"{strict_json.show(name)} reads {strict_json.show(tensor)}, which {leaf.role} does not hold."
-        )
-        findings.add(
-            "source.tensor_missing",
-            message,
-            object=name,
-            where=where,
-            expected=wanted,
-            found="no such tensor",
-        )
-        return False
-    about = f"{strict_json.show(tensor)} of {leaf.role}, read for {strict_json.show(name)},"
-    found = strict_json.show(list(stored.shape))
-    if stored.shape != leaf.shape:
-        message = f"{about} has another shape than the recipe states."
-        findings.add(
-            "source.shape_mismatch", message, object=name, where=where, expected=list(leaf.shape), found=found
-        )
-    if stored.dtype != leaf.dtype:
-        message = f"{about} has another dtype than the recipe states."
-        findings.add(
-            "source.dtype_mismatch",
-            message,
-            object=name,
-            where=where,
-            expected=leaf.dtype,
-            found=stored.dtype,
-        )
-    return (stored.shape, stored.dtype) == (leaf.shape, leaf.dtype)
-
-
-def _refuse_unused(role: str, names: tuple[str, ...], findings: Findings) -> None:
-    for name in names:
-        findings.add(
-            "source.tensor_unexpected",
-            f"No rule reads {strict_json.show(name)} of {role}, and the recipe demands exact tensor names.",
-            where={"role": role, "tensor": name},
-            expected="a rule that reads it",
-            found="unread",
-        )
+    @property
+    def unused_sources(self) -> Mapping[str, tuple[str, ...]]:
+        """By role, the source tensors that no rule reads."""
+        return {
+            role: tuple(name for name, use in uses.items() if not use.objects)
+            for role, uses in self.accounting.items()
+        }
 
 
 def report_source_changes(plan: Plan, findings: Findings) -> None:
@@ -218,8 +118,10 @@ def report_source_changes(plan: Plan, findings: Findings) -> None:
 
     for role, checkpoint in plan.checkpoints.items():
         compare("role", role, checkpoint.changed())
+    for name, source in plan.inputs.items():
+        compare("input", name, source.changed())
     for item in plan.objects:
-        if isinstance(item, ResourcePlan):
-            compare("input" if item.role is None else "file", item.file, item.source.changed())
+        if isinstance(item, ResourcePlan) and item.role is not None:
+            compare("file", item.file, item.source.changed())
     found.blame("source")
     findings.extend(found)

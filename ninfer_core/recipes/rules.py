@@ -1,11 +1,12 @@
-"""One rule: which objects it makes, from what value, in which format, by which encoder; judged before any work."""
+"""One rule: which objects it makes, from what value, in which formats, by which encoder; judged before any work."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any
 
 from ninfer_core import strict_json
 from ninfer_core.documents.fields import Faults, Fields, Path
+from ninfer_core.documents.sets import Sets
 from ninfer_core.documents.templates import (
     MAX_EXPANSION,
     NAME_COST,
@@ -15,200 +16,211 @@ from ninfer_core.documents.templates import (
     fill,
     template_fault,
 )
-from ninfer_core.encoders import PROFILES
 from ninfer_core.errors import IllegalShape, SizeOverflow
-from ninfer_core.formats import FORMATS, DirectFormat, NumericFormat
+from ninfer_core.formats import FORMATS, NumericFormat
 from ninfer_core.layouts import canonical_layout
-from ninfer_core.layouts.base import Layout
-from ninfer_core.recipes.nodes import Node, leaves
+from ninfer_core.recipes.bundles import BundleTree, Tree
+from ninfer_core.recipes.encoders import COPY_BYTES, Agreement, read_encoder
+from ninfer_core.recipes.inputs import Known
+from ninfer_core.recipes.nodes import Tensor, leaves
 from ninfer_core.recipes.operations import ValueReader
+from ninfer_core.recipes.producers import Producer, read_producer
 from ninfer_core.sources.json_text import json_path, listed
 from ninfer_core.strict_json import Json, Members
-
-COPY_WORDS: Final = "copy_words"
-COPY_BYTES: Final = "copy_bytes"
-ENCODERS: Final = (COPY_WORDS, COPY_BYTES, *PROFILES.names)
-
-DIRECT_OF_DTYPE: Final = {"BF16": "BF16", "F32": "FP32", "I32": "I32"}
-ENCODER_DTYPES: Final = ("BF16", "F16", "F32", "F64")  # tensor-formats section 7: the sources it takes
-_CONVERSIONS: Final = {
-    ("BF16", "FP32"): "widen to FP32",
-    ("F32", "BF16"): "cast to BF16",
-    ("F16", "BF16"): "cast to BF16",
-    ("I64", "I32"): "cast to I32",
-}
+from ninfer_core.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule in which everything fits; `objects` are the names it makes, in order."""
+    """A rule in which everything fits; `objects` are the names it makes, in order, `formats` theirs.
+
+    `template` is the value as plain JSON with its variables. `encode` is None where a foreign `producer` encodes.
+    """
 
     path: str
     each: Each
     objects: tuple[str, ...]
-    fmt: NumericFormat
-    layout: Layout
+    formats: tuple[NumericFormat, ...]
     axes: tuple[str, ...] | None
-    value: Node
-    encode: str
+    value: Tree
+    template: Mapping[str, Any]
+    encode: str | None
+    producer: Producer | None
+
+    @property
+    def maker(self) -> str:
+        """The encoder's name, or the producer's."""
+        return self.producer.name if self.producer is not None else self.encode or ""
+
+    @property
+    def leaves(self) -> tuple[Tensor, ...]:
+        """The source tensors that an object of the rule reads; their names are templates."""
+        return tree_leaves(self.value)
+
+
+def tree_leaves(tree: Tree) -> tuple[Tensor, ...]:
+    """The source tensors of a tree, of a quantized matrix too."""
+    return tree.leaves if isinstance(tree, BundleTree) else leaves(tree)
+
+
+@dataclass(slots=True)
+class Budget:
+    """What the names of all rules together may still cost."""
+
+    left: int = MAX_EXPANSION
 
 
 class RuleReader:
-    """Reads the rules of one document, counting what they expand to."""
+    """Reads rules of one document, counting what they expand to."""
 
     def __init__(
-        self, faults: Faults, roles: Collection[str], sets: dict[str, tuple[int, ...] | None]
+        self, faults: Faults, known: Known, sets: Sets, target: Target | None, budget: Budget
     ) -> None:
-        """`sets` holds None for a set that is named but faulty."""
+        """`target` states the formats that rules leave out; `known` learns of the vectors that are made."""
         self._faults = faults
-        self._roles = roles
+        self._known = known
         self._sets = sets
-        self._budget = MAX_EXPANSION
+        self._target = target
+        self._budget = budget
 
-    def read(self, value: Json, path: Path) -> Rule | None:
-        """The rule at `path`, or None after findings."""
-        fields = Fields(
-            self._faults,
-            value,
-            path,
-            ("object", "value", "encode"),
-            ("each", "format", "axes"),
-            ("producer",),
-        )
+    def read(self, value: Json, path: Path, template: Mapping[str, Any]) -> Rule | None:
+        """The rule at `path`, or None after findings; `template` is its value as plain JSON."""
+        required = ("object", "value") if _has_producer(value) else ("object", "value", "encode")
+        optional = ("each", "format", "axes", "producer", "encode")
+        fields = Fields(self._faults, value, path, required, optional)
         if not isinstance(value, Members):
             return None
         each, variables = self._each(fields)
-        template = fields.text("object")
-        if template is not None and (fault := template_fault(template, variables)):
-            shown = strict_json.show(template)
+        name = fields.text("object")
+        if name is not None and (fault := template_fault(name, variables)):
+            shown = strict_json.show(name)
             expected = "braces around variables of `each` only"
             self._faults.add("template_invalid", fields.path("object"), f"{fault}.", expected, shown)
-            template = None
-        reader = ValueReader(self._faults, self._roles, variables)
-        node = reader.read(fields.raw("value"), fields.path("value")) if "value" in fields else None
-        fmt, encode = self._format(fields), self._encoder(fields)
+            name = None
+        reader = ValueReader(self._faults, self._known, variables)
+        tree = reader.read(fields.raw("value"), fields.path("value")) if "value" in fields else None
+        producer = read_producer(fields)
+        encode = self._encoder(fields, producer)
         axes = fields.texts("axes")
-        if each is None or template is None:
+        objects = None if each is None or name is None else self._objects(path, each, name, tree)
+        if objects is None or each is None:
+            self._known.incomplete = True
             return None
+        self._remember(objects, tree)
+        formats = self._formats(fields, objects)
+        if tree is None:
+            return None
+        if axes is not None and len(axes) != len(tree.shape):
+            message = f"{len(axes)} axes for shape {list(tree.shape)}."
+            self._faults.add("axes_rank", fields.path("axes"), message, len(tree.shape), len(axes))
+        for fmt in dict.fromkeys(known for known in formats if known is not None):
+            concerned = [made for made, stated in zip(objects, formats, strict=True) if stated == fmt]
+            self._check_shape(path, tree, fmt, concerned)
+            agreement = Agreement(self._faults, path, tree)
+            if producer is not None:
+                agreement.check_foreign(producer.name, fmt, concerned)
+            elif encode is not None:
+                agreement.check(encode, fmt, concerned)
+        complete = tuple(fmt for fmt in formats if fmt is not None)
+        if len(complete) != len(objects) or (encode is None and producer is None):
+            return None
+        return Rule(json_path(path), each, objects, complete, axes, tree, template, encode, producer)
+
+    def _objects(self, path: Path, each: Each, name: str, tree: Tree | None) -> tuple[str, ...] | None:
         count = combinations(each, MAX_EXPANSION)
-        names = (template, *(leaf.name for leaf in leaves(node))) if node is not None else (template,)
-        self._budget -= count * sum(NAME_COST + len(name) for name in names)
-        if self._budget < 0:
+        names = (name, *(leaf.name for leaf in tree_leaves(tree))) if tree is not None else (name,)
+        self._budget.left -= count * sum(NAME_COST + len(text) for text in names)
+        if self._budget.left < 0:
             message = f"at least {count:,} objects bring the names of the document above the limit."
             expected = f"names of at most {MAX_EXPANSION:,} characters, {NAME_COST} more counted for each"
             self._faults.add("too_many_objects", path, message, expected, f"at least {count:,} objects")
-            self._budget = 0
+            self._budget.left = 0
             return None
-        objects = tuple(fill(template, values) for values in assignments(each))
-        if node is None or fmt is None:
-            return None
-        layout = canonical_layout(fmt)
-        if axes is not None and len(axes) != len(node.shape):
-            message = f"{len(axes)} axes for shape {list(node.shape)}."
-            self._faults.add("axes_rank", fields.path("axes"), message, len(node.shape), len(axes))
-        self._check_shape(path, node, fmt, layout, objects)
-        if encode is None:
-            return None
-        self._check_encoder(path, node, fmt, encode, objects)
-        return Rule(json_path(path), each, objects, fmt, layout, axes, node, encode)
+        return tuple(fill(name, values) for values in assignments(each))
+
+    def _remember(self, objects: Iterable[str], tree: Tree | None) -> None:
+        """Which vectors of I32 other rules may gather by."""
+        if tree is None:
+            self._known.vectors |= dict.fromkeys(objects)
+        elif not isinstance(tree, BundleTree) and tree.dtype == "I32" and len(tree.shape) == 1:
+            self._known.vectors |= dict.fromkeys(objects, tree.shape[0])
 
     def _each(self, fields: Fields) -> tuple[Each | None, Collection[str]]:
         """Variables and their values; the values are None after a finding."""
         members: Mapping[str, Json] = fields.object("each") or {}
         each: list[tuple[str, tuple[int, ...]]] = []
         for variable, name in members.items():
-            path = (*fields.path("each"), variable)
-            if not isinstance(name, str) or name not in self._sets:
-                shown = strict_json.show(name)
-                known = listed(self._sets)
-                self._faults.add("set_unknown", path, f"no set {shown}.", known, shown)
-                continue
-            values = self._sets[name]
-            if values is not None and not values:
-                message = f"the set {strict_json.show(name)} is empty, so the rule makes nothing."
-                self._faults.add("set_empty", path, message, "a filled set", "an empty set")
-            elif values is not None:
+            values = read_set(fields, (*fields.path("each"), variable), name, self._sets)
+            if values:
                 each.append((variable, values))
         complete = len(each) == len(members) and (
             "each" not in fields or isinstance(fields.raw("each"), dict)
         )
         return (tuple(each) if complete else None), members
 
-    def _format(self, fields: Fields) -> NumericFormat | None:
+    def _formats(self, fields: Fields, objects: tuple[str, ...]) -> tuple[NumericFormat | None, ...]:
+        """The format of each object, stated by the rule or else by the target."""
         if "format" not in fields:
-            message = "the rule states no format, and no registered target states it instead."
-            self._faults.add("format_missing", fields.at, message, ", ".join(FORMATS.names), "nothing")
-            return None
+            if self._target is None:
+                message = "the rule states no format, and no registered target states it instead."
+                self._faults.add("format_missing", fields.at, message, ", ".join(FORMATS.names), "nothing")
+                return (None,) * len(objects)
+            known = self._target.by_name
+            return tuple(known[name].format if name in known else None for name in objects)
         name = fields.text("format")
-        if name is None:
-            return None
-        if name not in FORMATS:
+        if name is not None and name not in FORMATS:
             shown = strict_json.show(name)
-            known = ", ".join(FORMATS.names)
-            message = f"{shown} is not a registered numeric format (registered: {known})."
-            self._faults.add("format_unknown", fields.path("format"), message, known, shown)
-            return None
-        return FORMATS[name]
+            registered = ", ".join(FORMATS.names)
+            message = f"{shown} is not a registered numeric format (registered: {registered})."
+            self._faults.add("format_unknown", fields.path("format"), message, registered, shown)
+            name = None
+        return (None if name is None else FORMATS[name],) * len(objects)
 
-    def _encoder(self, fields: Fields) -> str | None:
+    def _encoder(self, fields: Fields, producer: Producer | None) -> str | None:
+        if "producer" in fields:
+            encode = fields.text("encode")
+            if encode is not None and producer is not None and encode != producer.name:
+                expected = f"{producer.name}, the name of the producer, or nothing"
+                fields.wrong_value("encode", expected)
+            return None
         encode = read_encoder(self._faults, fields)
         if encode == COPY_BYTES:
             message = f"{COPY_BYTES} makes resources, not tensors."
-            self._faults.add(
-                "encoder_format", fields.path("encode"), message, "an encoder of tensors", encode
-            )
+            expected = "an encoder of tensors"
+            self._faults.add("encoder_format", fields.path("encode"), message, expected, encode)
             return None
         return encode
 
-    def _check_shape(
-        self, path: Path, node: Node, fmt: NumericFormat, layout: Layout, objects: tuple[str, ...]
-    ) -> None:
+    def _check_shape(self, path: Path, tree: Tree, fmt: NumericFormat, objects: list[str]) -> None:
+        layout = canonical_layout(fmt)
         try:
-            layout.encoded_size(fmt, node.shape)
+            layout.encoded_size(fmt, tree.shape)
         except (IllegalShape, SizeOverflow) as error:
             message = f"{fmt.name} ({layout.name}) does not take the value: {error}"
-            self._faults.add(
-                "shape_unsupported", path, message, f"a shape for {layout.name}", list(node.shape), objects
-            )
-
-    def _check_encoder(
-        self, path: Path, node: Node, fmt: NumericFormat, encode: str, objects: tuple[str, ...]
-    ) -> None:
-        if encode == COPY_WORDS:
-            if not isinstance(fmt, DirectFormat):
-                message = f"{COPY_WORDS} stores direct formats; {fmt.name} needs an encoder."
-                self._faults.add("encoder_format", path, message, ", ".join(PROFILES.names), encode, objects)
-            elif DIRECT_OF_DTYPE.get(node.dtype) != fmt.name:
-                remedy = _CONVERSIONS.get((node.dtype, fmt.name))
-                advice = (
-                    f"name the conversion: {remedy}" if remedy else "there is no conversion between the two"
-                )
-                message = f"words of {node.dtype} would be stored as {fmt.name}; {advice}."
-                self._faults.add("implicit_conversion", path, message, fmt.name, node.dtype, objects)
-            return
-        formats = PROFILES[encode].formats
-        if fmt not in formats:
-            expected = ", ".join(known.name for known in formats)
-            self._faults.add(
-                "encoder_format", path, f"{encode} does not make {fmt.name}.", expected, fmt.name, objects
-            )
-        if node.dtype not in ENCODER_DTYPES:
-            expected = ", ".join(ENCODER_DTYPES)
-            message = f"{encode} does not take {node.dtype}."
-            self._faults.add("encoder_dtype", path, message, expected, node.dtype, objects)
+            expected = f"a shape for {layout.name}"
+            self._faults.add("shape_unsupported", path, message, expected, list(tree.shape), objects)
 
 
-def read_encoder(faults: Faults, fields: Fields) -> str | None:
-    """The member `encode`: a known encoder, or None after a finding."""
-    encode = fields.text("encode")
-    if encode is not None and encode not in ENCODERS:
-        known, shown = ", ".join(ENCODERS), strict_json.show(encode)
-        faults.add(
-            "encoder_unknown",
-            fields.path("encode"),
-            f"unknown encoder {shown} (known: {known}).",
-            known,
-            shown,
-        )
+def gathers(value: Json) -> bool:
+    """Whether a value, in whatever state, holds the operation `gather_rows` anywhere."""
+    if isinstance(value, Members):
+        return value.get("op") == "gather_rows" or any(gathers(member) for member in value.values())
+    return isinstance(value, list) and any(gathers(member) for member in value)
+
+
+def read_set(fields: Fields, path: Path, name: Json, sets: Sets) -> tuple[int, ...] | None:
+    """The filled set that a variable runs through; None after a finding."""
+    if not isinstance(name, str) or name not in sets:
+        shown = strict_json.show(name)
+        known = listed(sets)
+        fields.faults.add("set_unknown", path, f"no set {shown}.", known, shown)
         return None
-    return encode
+    values = sets[name]
+    if values is not None and not values:
+        message = f"the set {strict_json.show(name)} is empty, so nothing comes of it."
+        fields.faults.add("set_empty", path, message, "a filled set", "an empty set")
+    return values
+
+
+def _has_producer(value: Json) -> bool:
+    return isinstance(value, Members) and "producer" in value

@@ -1,13 +1,15 @@
-"""Where a recipe takes things from: checkpoints by role, plain input files, and the resources copied out of them."""
+"""Where a recipe takes things from: checkpoints by role, and the resources copied out of them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ninfer_core import strict_json
 from ninfer_core.documents.fields import Faults, Fields, Path
-from ninfer_core.io import is_plain_name
-from ninfer_core.recipes.rules import COPY_BYTES, read_encoder
+from ninfer_core.documents.sets import Sets
+from ninfer_core.recipes.configs import ConfigRules, read_config_rules
+from ninfer_core.recipes.encoders import COPY_BYTES, read_encoder
+from ninfer_core.recipes.inputs import Pin, plain_name, read_pin
 from ninfer_core.sources.checkpoint import Kind
 from ninfer_core.sources.json_text import json_path, listed
 from ninfer_core.strict_json import Json
@@ -18,19 +20,23 @@ _PLACES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {  # kind: 
     Kind.FILE: (("file",), ()),
     Kind.INDEX: (("index",), ("shards", "shard_set_equals_index")),
 }
-_UNSUPPORTED: Final = (
+_OPTIONAL: Final = (
+    "exact_tensor_names",
+    "mirror",
+    "upstream_preflight_tensors",
     "config_requires",
     "config_absent",
     "layer_types",
     "side_files",
-    "mirror",
-    "upstream_preflight_tensors",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A checkpoint that the recipe reads; repository, revision and license are claims of the document."""
+    """A checkpoint that the recipe reads; repository, revision, license and mirror are claims of the document.
+
+    `preflight_tensors` is how many tensors upstream's own preflight asks for, whether they are read or not.
+    """
 
     role: str
     repository: str
@@ -41,22 +47,9 @@ class Source:
     shards: int | None
     exact_tensor_names: bool
     shard_set_equals_index: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """What a file must be; None where the recipe leaves it open. `sha256` is bare hex."""
-
-    bytes: int | None
-    sha256: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """A file that belongs to no checkpoint."""
-
-    name: str
-    pin: Pin
+    mirror: str | None
+    preflight_tensors: int | None
+    config: ConfigRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,42 +64,38 @@ class Resource:
     pin: Pin
 
 
-def read_source(faults: Faults, role: str, value: Json) -> Source | None:
-    """The source of `role`, or None after findings."""
+def read_source(
+    faults: Faults, role: str, value: Json, sets: Sets, stated: Mapping[str, Any]
+) -> Source | None:
+    """The source of `role`, or None after findings; `stated` is the same as plain JSON."""
     path: Path = ("sources", role)
     kind = value.get("kind") if isinstance(value, dict) else None
     required, optional = _PLACES.get(kind if isinstance(kind, str) else "", ((), _ANY_PLACE))
-    fields = Fields(
-        faults, value, path, (*_CLAIMS, "kind", *required), (*optional, "exact_tensor_names"), _UNSUPPORTED
-    )
+    fields = Fields(faults, value, path, (*_CLAIMS, "kind", *required), (*optional, *_OPTIONAL))
     claims = [fields.text(name) for name in _CLAIMS]
     chosen = fields.choice("kind", *Kind)
-    file = _plain_name(fields, "index" if kind == Kind.INDEX else "file")
+    file = plain_name(fields, "index" if kind == Kind.INDEX else "file")
     exact = fields.flag("exact_tensor_names")
     shards, equal = fields.integer("shards", 1), fields.flag("shard_set_equals_index")
+    mirror, preflight = fields.text("mirror"), fields.integer("upstream_preflight_tensors", 1)
+    config = read_config_rules(fields, sets, stated)
     repository, revision, licence = claims
     if repository is None or revision is None or licence is None or chosen is None or file is None:
         return None
-    return Source(role, repository, revision, licence, Kind(chosen), file, shards, exact, equal)
-
-
-def read_input(faults: Faults, name: str, value: Json) -> Input | None:
-    """The input `name`, or None after findings."""
-    path: Path = ("inputs", name)
-    kind = value.get("kind") if isinstance(value, dict) else None
-    if isinstance(kind, str) and kind != "file":
-        shown = strict_json.show(kind)
-        faults.add(
-            "member_unsupported",
-            (*path, "kind"),
-            f"this version cannot act on inputs of kind {shown}.",
-            "file",
-            shown,
-        )
-        return None
-    fields = Fields(faults, value, path, ("kind",), ("bytes", "sha256"))
-    fields.text("kind")
-    return Input(name, _pin(fields))
+    return Source(
+        role,
+        repository,
+        revision,
+        licence,
+        Kind(chosen),
+        file,
+        shards,
+        exact,
+        equal,
+        mirror,
+        preflight,
+        config,
+    )
 
 
 def read_resource(
@@ -123,8 +112,8 @@ def read_resource(
         faults.add("encoder_format", fields.path("encode"), message, COPY_BYTES, encode)
     role = _known(fields, "from", "source_undefined", roles)
     source_input = _known(fields, "input", "input_undefined", inputs)
-    file = _plain_name(fields, "file")
-    pin = _pin(fields)
+    file = plain_name(fields, "file")
+    pin = read_pin(fields)
     if name is None:
         return None
     return Resource(json_path(path), name, role, file, source_input, pin)
@@ -139,15 +128,3 @@ def _known(fields: Fields, member: str, slug: str, names: Collection[str]) -> st
         )
         return None
     return name
-
-
-def _plain_name(fields: Fields, member: str) -> str | None:
-    name = fields.text(member)
-    if name is not None and not is_plain_name(name):
-        fields.wrong_value(member, "a plain file name")
-        return None
-    return name
-
-
-def _pin(fields: Fields) -> Pin:
-    return Pin(fields.integer("bytes", 1), fields.sha256("sha256"))

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from itertools import accumulate
 from math import prod
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +15,11 @@ from numpy.typing import NDArray
 from ninfer_core.errors import NinferError
 from ninfer_core.layouts.base import Shape
 from ninfer_core.recipes import boxes
-from ninfer_core.recipes.nodes import Cast, ConcatRows, Node, Reshape, Rows, Tensor, Transpose, Widen
 from ninfer_core.sources.checkpoint import Checkpoint
 from ninfer_core.sources.dtypes import DTYPES
 from ninfer_core.sources.safetensors import SourceTensor
-from ninfer_core.words import expand_bf16, expand_binary16, narrow_bf16
 
 Words = NDArray[np.unsignedinteger[Any]]
-
-_BINARY32_INFINITY: Final = 0x7F800000
 
 
 class CastRefused(NinferError):
@@ -147,63 +143,13 @@ class Mapped:
         return self._convert(self._of.read(begin, end), begin)
 
 
-def evaluate(node: Node, stored: Callable[[Tensor], Value]) -> Value:
-    """The value of a tree; `stored` gives that of a source tensor."""
-    match node:
-        case Tensor():
-            return stored(node)
-        case Rows(begin, of):
-            return Window(evaluate(of, stored), begin * prod(node.shape[1:]), node.shape)
-        case ConcatRows(parts):
-            return Joined(tuple(evaluate(part, stored) for part in parts), node.shape)
-        case Reshape(of):
-            return Window(evaluate(of, stored), 0, node.shape)
-        case Transpose(axes, of):
-            return Permuted(evaluate(of, stored), axes, node.shape)
-        case Widen(of):
-            return Mapped(evaluate(of, stored), node.dtype, widen_bf16)
-        case Cast(of):
-            return Mapped(evaluate(of, stored), node.dtype, CONVERSIONS[of.dtype])
+class Held:
+    """Words in memory; only for vectors whose size a limit bounds."""
 
+    def __init__(self, words: Words, dtype: str) -> None:
+        self.shape, self.dtype = words.shape, dtype
+        self._words = words
 
-def widen_bf16(words: Words, first: int) -> Words:
-    """BF16 to binary32 words, exact."""
-    return expand_bf16(words.astype(np.uint16, copy=False))
-
-
-def cast_f32(words: Words, first: int) -> Words:
-    """Binary32 to BF16 words, nearest even; infinities stay. Raises: CastRefused."""
-    wide = words.astype(np.uint32, copy=False)
-    magnitude = wide & np.uint32(0x7FFFFFFF)
-    _refuse(magnitude > _BINARY32_INFINITY, words, first, "F32", "is NaN")
-    narrow = narrow_bf16(wide)
-    overflow = (narrow & np.uint16(0x7FFF) == 0x7F80) & (magnitude < _BINARY32_INFINITY)
-    _refuse(overflow, words, first, "F32", "is finite and would become infinite")
-    return narrow
-
-
-def cast_f16(words: Words, first: int) -> Words:
-    """Binary16 to BF16 words, nearest even; infinities stay, nothing finite overflows. Raises: CastRefused."""
-    wide = words.astype(np.uint16, copy=False)
-    _refuse(wide & np.uint16(0x7FFF) > 0x7C00, words, first, "F16", "is NaN")
-    return narrow_bf16(expand_binary16(wide))
-
-
-def cast_i64(words: Words, first: int) -> Words:
-    """64-bit to 32-bit two's complement words. Raises: CastRefused."""
-    values = words.astype(np.uint64, copy=False).view(np.int64)
-    _refuse((values < -(2**31)) | (values >= 2**31), words, first, "I64", "does not fit 32 bits")
-    return values.astype(np.int32).view(np.uint32)
-
-
-CONVERSIONS: Final[dict[str, Callable[[Words, int], Words]]] = {
-    "F32": cast_f32,
-    "F16": cast_f16,
-    "I64": cast_i64,
-}
-
-
-def _refuse(mask: NDArray[np.bool_], words: Words, first: int, dtype: str, reason: str) -> None:
-    place = int(mask.argmax()) if mask.size else 0
-    if mask.size and mask[place]:
-        raise CastRefused(first + place, int(words[place]), dtype, reason)
+    def read(self, begin: int, end: int) -> Words:
+        """See `Value.read`."""
+        return self._words[begin:end]

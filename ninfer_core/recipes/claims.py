@@ -1,0 +1,117 @@
+"""What a recipe claims of its objects, without any source: restrictions by object, and relations between objects."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ninfer_core.documents.fields import Faults
+from ninfer_core.formats import GroupedFormat
+from ninfer_core.recipes.bundles import BundleTree
+from ninfer_core.recipes.nodes import GatherRows, RankedTokenIds
+from ninfer_core.recipes.restrictions import Restriction
+from ninfer_core.recipes.rules import Rule
+
+if TYPE_CHECKING:
+    from ninfer_core.recipes.document import Recipe
+
+MAX_MATCHES: Final = 1 << 22  # names times globs that are compared
+
+
+@dataclass(frozen=True, slots=True)
+class IdList:
+    """An object that lists ranked token ids; `special_ids_from` is a resource, `top_ids` the first entries if known."""
+
+    object: str
+    special_ids_from: str
+    candidates: int
+    top_ids: tuple[int, ...] | None
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeadPair:
+    """Two encodes of one source matrix: row i of `draft` is row ids[i] of `head`, `ids` being an object."""
+
+    head: str
+    draft: str
+    ids: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """What must hold between objects of an artifact that the recipe made."""
+
+    id_lists: tuple[IdList, ...]
+    head_pairs: tuple[HeadPair, ...]
+
+
+def claims(recipe: "Recipe") -> Mapping[str, tuple[Restriction, ...]]:
+    """The restrictions of every object that the rules make, in document order."""
+    return {name: covering for rule in recipe.rules for name, covering in _of_rule(rule, recipe.restrictions)}
+
+
+def _of_rule(
+    rule: Rule, restrictions: Sequence[Restriction]
+) -> Iterator[tuple[str, tuple[Restriction, ...]]]:
+    seen: dict[tuple[int, ...], tuple[Restriction, ...]] = {}  # objects of a rule mostly share one tuple
+    for name, fmt in zip(rule.objects, rule.formats, strict=True):
+        covering = tuple(
+            index
+            for index, restriction in enumerate(restrictions)
+            if restriction.scope.covers(name, rule.maker, fmt.name)
+        )
+        yield name, seen.setdefault(covering, tuple(restrictions[index] for index in covering))
+
+
+def check_scopes(faults: Faults, restrictions: Sequence[Restriction], rules: Sequence[Rule]) -> None:
+    """Findings for globs that cover nothing: what was meant to be restricted is not.
+
+    A scope by encoder or format only may be empty: it speaks of objects that another recipe of the family has.
+    """
+    objects = sum(len(rule.objects) for rule in rules)
+    if len(restrictions) * objects > MAX_MATCHES:
+        message = f"{len(restrictions):,} restrictions of {objects:,} objects."
+        expected = f"at most {MAX_MATCHES:,} comparisons"
+        faults.add(
+            "too_many_objects", ("restrictions",), message, expected, f"{len(restrictions) * objects:,}"
+        )
+        return
+    for index, restriction in enumerate(restrictions):
+        if restriction.scope.object is not None and not any(
+            restriction.scope.covers(name, rule.maker, fmt.name)
+            for rule in rules
+            for name, fmt in zip(rule.objects, rule.formats, strict=True)
+        ):
+            message, found = "the scope covers no object.", restriction.scope.object
+            faults.add("scope_empty", ("restrictions", index, "scope"), message, "at least one object", found)
+
+
+def relations(recipe: "Recipe") -> Relations:
+    """Id lists, and the draft heads that are rows of an encoded head."""
+    lists = tuple(
+        IdList(name, node.special_ids_from, node.candidates, _top_ids(recipe, node), rule.path)
+        for rule in recipe.rules
+        if isinstance(node := rule.value, RankedTokenIds)
+        for name in rule.objects
+    )
+    return Relations(lists, tuple(_head_pairs(recipe.rules)))
+
+
+def _top_ids(recipe: "Recipe", node: RankedTokenIds) -> tuple[int, ...] | None:
+    ranking = recipe.inputs[node.ranking].ranking
+    return None if ranking is None else ranking.top_ids
+
+
+def _head_pairs(rules: Iterable[Rule]) -> Iterator[HeadPair]:
+    single = [
+        rule
+        for rule in rules
+        if not rule.each and rule.producer is None and isinstance(rule.formats[0], GroupedFormat)
+    ]
+    for draft in single:
+        node = draft.value
+        if isinstance(node, BundleTree) or not isinstance(node, GatherRows):
+            continue
+        for head in single:
+            if head.value == node.of:
+                yield HeadPair(head.objects[0], draft.objects[0], node.ids)

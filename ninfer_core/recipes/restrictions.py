@@ -1,0 +1,150 @@
+"""Restrictions: what a recipe demands of the objects in a scope, and on what ground."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from ninfer_core import strict_json
+from ninfer_core.documents.fields import MAX_INTEGER, Faults, Fields, Path
+from ninfer_core.findings import Severity
+from ninfer_core.formats import FORMATS
+from ninfer_core.sources.json_text import json_path, listed
+from ninfer_core.strict_json import Json
+
+Basis = Literal["contract", "derived", "recommended"]
+
+BASES: Final[tuple[Basis, ...]] = ("contract", "derived", "recommended")
+SOURCE_RULES: Final = (  # kept by operations and encoders whether a recipe states them or not
+    "source_finite",
+    "group_scale_fits_f16",
+    "row_scale_fits_bf16",
+    "nvfp4_words_valid",
+    "fp8_row_words_valid",
+    "equal_weight_divisor_across_sources",
+    "equal_source_words",
+)
+STORED_RULES: Final = (  # said of stored words, so they can be checked without any source
+    "canonical_group_shape",
+    "canonical_fp8_row_shape",
+    "stored_finite",
+    "fp32_low16_zero",
+    "finite_positive",
+    "int_range",
+    "unique",
+    "contains_special_ids",
+)
+RULES: Final = (*SOURCE_RULES, *STORED_RULES)
+_ARGUMENTS: Final = {"int_range": ("min", "max"), "contains_special_ids": ("from",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which objects: all that meet every member that is not None. `object` is a glob, `*` any run of characters."""
+
+    encode: str | None
+    format: str | None
+    object: str | None
+
+    def covers(self, name: str, encode: str, fmt: str) -> bool:
+        """Whether an object is in the scope; `encode` is the encoder's or the producer's name."""
+        return (
+            (self.encode is None or self.encode == encode)
+            and (self.format is None or self.format == fmt)
+            and (self.object is None or matches(self.object, name))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """One demand; `minimum`, `maximum` belong to `int_range`, `source`, a resource's name, to `contains_special_ids`."""
+
+    scope: Scope
+    rule: str
+    basis: Basis
+    path: str  # JSON path in the recipe
+    minimum: int | None = None
+    maximum: int | None = None
+    source: str | None = None
+
+    @property
+    def severity(self) -> Severity:
+        """What a breach is: only a recommendation may be broken."""
+        return "advisory" if self.basis == "recommended" else "error"
+
+
+def matches(glob: str, name: str) -> bool:
+    """Whether `name` fits `glob`, in which `*` stands for any run of characters, `/` included; nothing else is special."""
+    first, *rest = glob.split("*")
+    if not rest:
+        return glob == name
+    *middle, last = rest
+    if not name.startswith(first) or len(name) < len(first) + len(last) or not name.endswith(last):
+        return False
+    at, end = len(first), len(name) - len(last)
+    for piece in middle:
+        found = name.find(piece, at, end)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
+
+
+def read_restrictions(
+    fields: Fields, resources: Iterable[str], encoders: Iterable[str]
+) -> tuple[Restriction, ...]:
+    """The member `restrictions`; what does not fit is a finding. `encoders` are the names that a scope may use."""
+    known = tuple(encoders)
+    made = tuple(resources)
+    return tuple(
+        _read(fields.faults, fields.array("restrictions") or [], fields.path("restrictions"), made, known)
+    )
+
+
+def _read(
+    faults: Faults, values: list[Json], path: Path, resources: tuple[str, ...], encoders: tuple[str, ...]
+) -> Iterator[Restriction]:
+    for index, value in enumerate(values):
+        rule = value.get("rule") if isinstance(value, dict) else None
+        arguments = _ARGUMENTS.get(rule, ()) if isinstance(rule, str) else ()
+        fields = Fields(faults, value, (*path, index), ("scope", "rule", "basis", *arguments))
+        chosen = fields.choice("rule", *RULES)
+        basis = fields.choice("basis", *BASES)
+        scope = _scope(fields, encoders)
+        minimum = _integer(fields, "min") if "min" in arguments else None
+        maximum = _integer(fields, "max") if "max" in arguments else None
+        if minimum is not None and maximum is not None and minimum > maximum:
+            fields.wrong_value("max", f"an integer of at least {minimum}")
+        source = fields.text("from") if "from" in arguments else None
+        if source is not None and source not in resources:
+            shown = strict_json.show(source)
+            faults.add(
+                "resource_undefined",
+                fields.path("from"),
+                f"no resource makes {shown}.",
+                listed(resources),
+                shown,
+            )
+        if chosen is None or basis is None or scope is None:
+            continue
+        ground = next(name for name in BASES if name == basis)
+        yield Restriction(scope, chosen, ground, json_path(fields.at), minimum, maximum, source)
+
+
+def _scope(fields: Fields, encoders: tuple[str, ...]) -> Scope | None:
+    if "scope" not in fields:
+        return None
+    members = ("encode", "format", "object")
+    reader = Fields(fields.faults, fields.raw("scope"), fields.path("scope"), (), members)
+    if not any(member in reader for member in members):
+        fields.wrong_value("scope", f"at least one of {', '.join(members)}")
+        return None
+    encode = reader.choice("encode", *encoders)
+    fmt = reader.choice("format", *FORMATS.names)
+    name = reader.text("object")
+    if sum(value is not None for value in (encode, fmt, name)) != sum(member in reader for member in members):
+        return None
+    return Scope(encode, fmt, name)
+
+
+def _integer(fields: Fields, name: str) -> int | None:
+    return fields.integer(name, -MAX_INTEGER)
