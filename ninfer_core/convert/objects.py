@@ -9,16 +9,15 @@ from numpy.typing import NDArray
 
 from ninfer_core.containers.directory import TensorObject
 from ninfer_core.containers.output import Sink
+from ninfer_core.derive import Derivation, Refused
 from ninfer_core.errors import CutShort
-from ninfer_core.formats import GroupedFormat
 from ninfer_core.io import CHUNK_BYTES, chunks
-from ninfer_core.kernels import cpu
-from ninfer_core.kernels.values import EncodeFault, GroupedPlanes
 from ninfer_core.layouts.base import Block
+from ninfer_core.recipes.bundles import Bundle
 from ninfer_core.recipes.plan import ResourcePlan, TensorPlan
-from ninfer_core.recipes.values import CastRefused
 from ninfer_core.verify.faults import Fault
 from ninfer_core.verify.outcomes import Encoded
+from ninfer_core.verify.parity import source_faults
 from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.task import Task
 from ninfer_core.verify.words import check_block
@@ -45,10 +44,11 @@ def _copy(plan: ResourcePlan, offset: int, pool: Pool, sink: Sink) -> Encoded:
 class TensorEncoder:
     """The tasks of one tensor, a block each; `item` is the tensor as it will lie in the artifact."""
 
-    __slots__ = ("item", "plan", "pool")  # there may be half a million
+    __slots__ = ("derivation", "item", "plan", "pool")  # there may be half a million
 
     def __init__(self, plan: TensorPlan, item: TensorObject, pool: Pool) -> None:
         self.plan, self.item, self.pool = plan, item, pool
+        self.derivation = Derivation(plan)
 
     def tasks(self) -> Iterator[Task[[Sink], Encoded]]:
         """One task a block, in order."""
@@ -59,40 +59,22 @@ class TensorEncoder:
     def _block(self, block: Block, sink: Sink) -> Encoded:
         self.pool.check()
         outcome = Encoded()
-        k = self.item.layout.matrix(self.item.format, self.item.shape)[1]
-        begin = block.row * k + block.column
         try:
-            words = self.plan.value.read(begin, begin + block.rows * block.columns)
-        except CastRefused as refusal:
-            where = {"index": refusal.element, "word": f"0x{refusal.word:x}"}
-            expected = "a value that can be cast"
-            fault = Fault("convert.cast_refused", 1, where, expected, refusal.reason, str(refusal))
-            outcome.faults.append(fault)
-            return outcome
+            derived = self.derivation.block(block)
         except CutShort as error:
             outcome.cut = error
             return outcome
-        planes = self._planes(block, words, outcome)
-        if planes is None:
+        if isinstance(derived, Refused):
+            if derived.here:
+                outcome.faults.append(_refusal(derived))
             return outcome
+        outcome.rescued, outcome.clamped = derived.rescued, derived.clamped
         # Whatever the recipe says: what our own check would fail is never published.
-        outcome.faults += check_block(self.item, block, planes)
+        faults = check_block(self.item, block, derived.planes)
+        outcome.faults += source_faults(faults) if isinstance(self.plan.value, Bundle) else faults
         if not outcome.faults:
-            self._write(block, planes, sink)
+            self._write(block, derived.planes, sink)
         return outcome
-
-    def _planes(self, block: Block, words: NDArray[Any], outcome: Encoded) -> Sequence[NDArray[Any]] | None:
-        fmt = self.item.format
-        if not isinstance(fmt, GroupedFormat):
-            return (words,)
-        planes = GroupedPlanes.empty(fmt, block.rows, block.columns)
-        source = words.reshape(block.rows, block.columns)
-        encoded = cpu.encode(fmt, source, self.plan.value.dtype, planes)
-        if isinstance(encoded, EncodeFault):
-            outcome.faults.append(_refusal(fmt, block, encoded))
-            return None
-        outcome.rescued, outcome.clamped = encoded.rescued, encoded.clamped
-        return (planes.base, planes.high, planes.scales) if planes.high.size else (planes.base, planes.scales)
 
     def _write(self, block: Block, planes: Sequence[NDArray[Any]], sink: Sink) -> None:
         item = self.item
@@ -105,14 +87,21 @@ class TensorEncoder:
                 self.pool.advance(span.length)
 
 
-def _refusal(fmt: GroupedFormat, block: Block, fault: EncodeFault) -> Fault:
-    row, group = block.row + fault.row, block.column // fmt.group + fault.group
-    where: dict[str, Any] = {"row": row, "group": group}
-    if fault.lane is not None:
-        where |= {"lane": fault.lane, "column": group * fmt.group + fault.lane}
-    where["word"] = f"0x{fault.word:x}"
-    if fault.kind == "source_not_finite":
-        message = f"row {row}, group {group}, lane {fault.lane}: source word {where['word']} is not finite in binary32"
-        return Fault("convert.source_not_finite", 1, where, "a finite value", where["word"], message)
-    message = f"row {row}, group {group}: the scale, binary32 word {where['word']}, is beyond the largest binary16 value"
-    return Fault("convert.scale_overflow", 1, where, "a scale of at most 65504", where["word"], message)
+def _refusal(refused: Refused) -> Fault:
+    where = refused.where
+    word = where["word"]
+    place = ", ".join(f"{key} {where[key]}" for key in ("row", "group", "lane", "column") if key in where)
+    match refused.kind:
+        case "cast_refused":
+            message = f"element {where['index']}: source word {word} {refused.reason}"
+            expected, found = "a value that can be cast", refused.reason
+        case "source_not_finite":
+            message = f"{place}: source word {word} is not finite in binary32"
+            expected, found = "a finite value", word
+        case "scale_overflow":
+            message = f"{place}: the scale, binary32 word {word}, is beyond the largest binary16 value"
+            expected, found = "a scale of at most 65504", word
+        case "scale_underflow":
+            message = f"{place}: the scale, binary32 word {word}, is at most 2^-128, and its reciprocal is not finite"
+            expected, found = "a scale above 2^-128", word
+    return Fault(f"convert.{refused.kind}", 1, where, expected, found, message)

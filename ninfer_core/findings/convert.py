@@ -8,7 +8,7 @@ CONVERT: tuple[Definition, ...] = (
     error(
         "convert.source_not_finite",
         "E4",
-        "The canonical encoder met a source value that is NaN, infinite, or not finite once rounded to binary32.",
+        "An encoder met a source value that is NaN, infinite, or not finite once rounded to binary32.",
         "Diverged training, an overflowing merge of checkpoints, or a damaged file.",
         _RECIPE,
         where="word: the source word",
@@ -18,6 +18,14 @@ CONVERT: tuple[Definition, ...] = (
         "E4",
         "The scale of a group is beyond the largest binary16 value.",
         "Source values of a magnitude that this format cannot express.",
+        _RECIPE,
+        where="word: the binary32 word of the scale before rounding",
+    ),
+    error(
+        "convert.scale_underflow",
+        "E4",
+        "The scale of a row of FP8 codes is at most 2^-128: its reciprocal is not finite, and no value can be encoded.",
+        "A row that is not zero and whose largest magnitude is below about 2^-119.",
         _RECIPE,
         where="word: the binary32 word of the scale before rounding",
     ),

@@ -1,151 +1,172 @@
 """Check `parity` on one block: what the recipe makes of the source against what is stored, word for word.
 
-Direct words are compared by their bits; grouped codes and scales with a full re-encode. Only logical lanes and
-groups count: padding is the business of check `layout`.
+Direct words, codes, scales and divisors are compared by their bits, padding included: the derived payload has zeros
+there. Words of a foreign producer cannot be derived; its bound is tried on the values instead (`bounds`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ninfer_core.containers.directory import TensorObject
-from ninfer_core.formats import GroupedFormat
+from ninfer_core.derive import Derivation, Refused, read_block
+from ninfer_core.formats import BlockFormat, DirectFormat, GroupedFormat, RowFormat
 from ninfer_core.kernels import cpu
-from ninfer_core.kernels.values import EncodeFault, ErrorSums, GroupedPlanes
-from ninfer_core.layouts import row_split
+from ninfer_core.kernels.values import SOURCE_DTYPES, ErrorSums
 from ninfer_core.layouts.base import Block
+from ninfer_core.recipes.bundles import Bundle
 from ninfer_core.recipes.plan import TensorPlan
 from ninfer_core.recipes.values import CastRefused
-from ninfer_core.verify.faults import MAX_SAMPLES, Fault
-from ninfer_core.verify.words import Planes, grouped_planes
+from ninfer_core.verify import bounds, differences, global_scale
+from ninfer_core.verify.faults import Fault
+from ninfer_core.verify.reconstructed import of_bundle, reconstructed
+from ninfer_core.verify.words import Planes, check_block, grouped_planes
+from ninfer_core.words import narrow_binary32
+
+Words = NDArray[Any]
+
+_STORED_DTYPES = {"BF16": "BF16", "FP32": "F32"}
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Faults of a block, error sums where they could be formed, and whether every word was compared."""
+    """Faults of a block, error sums where they could be formed, and whether parity reached its end."""
 
     faults: Sequence[Fault]
     sums: ErrorSums | None
     complete: bool = True
 
 
-def compare_block(item: TensorObject, block: Block, planes: Planes, plan: TensorPlan) -> Comparison:
+def compare_block(item: TensorObject, block: Block, planes: Planes, derivation: Derivation) -> Comparison:
     """Compare one block with its source. Raises: CutShort, CannotRead when the source cannot be read."""
-    k = item.layout.matrix(item.format, item.shape)[1]
-    begin = block.row * k + block.column
-    try:
-        words = plan.value.read(begin, begin + block.rows * block.columns)
-    except CastRefused as refusal:
-        where = {"index": refusal.element, "word": f"0x{refusal.word:x}"}
-        message = f"element {refusal.element}: the recipe's cast refuses the source word: {refusal.reason}"
-        return Comparison(
-            [Fault("parity.cast_refused", 1, where, "a source that can be cast", refusal.reason, message)],
-            None,
-            False,
-        )
-    if isinstance(item.format, GroupedFormat):
-        return _grouped(item.format, block, grouped_planes(item.format, planes), words, plan.value.dtype)
-    return _direct(block, planes[0], words, plan.value.dtype)
+    plan = derivation.plan
+    if plan.encode is None:
+        return _foreign(item, block, planes, plan)
+    derived = derivation.block(block)
+    if isinstance(derived, Refused):
+        return Comparison(_refusal(derived), None, complete=False)
+    if isinstance(plan.value, Bundle):
+        return _bundle(item, block, planes, derived.planes, plan.value)
+    faults: list[Fault] = []
+    if not _same(planes, derived.planes):
+        match item.format:
+            case GroupedFormat():
+                faults = differences.grouped(item.format, block, planes, derived.planes)
+            case RowFormat():
+                faults = differences.fp8_rows(block, planes, derived.planes, copied=False)
+            case DirectFormat():
+                ranked = plan.template.get("op") == "ranked_token_ids"
+                faults = differences.direct(item.shape, block, planes[0], derived.planes[0], ids=ranked)
+            case BlockFormat():
+                raise TypeError(f"no encoder makes {item.format.name}")
+    return Comparison(faults, _sums(item, block, planes, derived.source, derived.dtype))
 
 
-def _direct(block: Block, stored: NDArray[Any], derived: NDArray[Any], dtype: str) -> Comparison:
-    faults = []
-    if not cpu.same_bytes(stored, derived):
-        places = np.flatnonzero(stored != derived)
-        first = int(places[0])
-        digits = stored.dtype.itemsize * 2
-        have, want = f"0x{stored[first]:0{digits}x}", f"0x{derived[first]:0{digits}x}"
-        index = block.column + first
-        faults.append(
-            Fault(
-                "parity.word_mismatch",
-                places.size,
-                {"index": index, "stored": have, "derived": want},
-                want,
-                have,
-                f"element {index}: stored word {have}, the source gives {want}",
-                {"elements": tuple((places[:MAX_SAMPLES] + block.column).tolist())},
-            )
+def gap_faults(plan: TensorPlan, offset: int, content: NDArray[np.uint8]) -> list[Fault]:
+    """Bytes between two planes of an object against the derived payload, which has zeros there.
+
+    `offset` is that of the first byte of `content` inside the object.
+    """
+    count = int(np.count_nonzero(content))
+    if count == 0 or plan.encode is None:
+        return []
+    place = int((content != 0).argmax())
+    found = f"0x{content[place]:02x}"
+    where = {"byte": offset + place, "stored": found}
+    message = f"byte {offset + place:,} of the tensor lies between two planes and is {found}"
+    copied = isinstance(plan.value, Bundle)
+    code = "parity.copied_padding_mismatch" if copied else "parity.padding_mismatch"
+    return [Fault(code, count, where, "0x00", found, message)]
+
+
+def source_faults(faults: Sequence[Fault]) -> list[Fault]:
+    """What `check_block` says of the words of a quantized source, as faults of that source."""
+    return [
+        replace(
+            fault,
+            code="source.bundle_word_invalid",
+            where={key: value for key, value in fault.where.items() if key != "byte"},
+            message=f"the quantized source holds a word that its format does not allow: {fault.message}",
         )
-    sums = None if dtype == "I32" else cpu.error_sums_words(derived, stored, dtype)
+        for fault in faults
+    ]
+
+
+def _same(stored: Planes, derived: Sequence[Words]) -> bool:
+    return all(cpu.same_bytes(have, want) for have, want in zip(stored, derived, strict=True))
+
+
+def _refusal(refused: Refused) -> list[Fault]:
+    if not refused.here:
+        return []
+    where = refused.where
+    if refused.kind == "cast_refused":
+        message = f"element {where['index']}: the recipe's cast refuses the source word: {refused.reason}"
+        expected, code = "a source that can be cast", "parity.cast_refused"
+    else:
+        place = ", ".join(f"{key} {where[key]}" for key in ("row", "group") if key in where)
+        message = f"{place}: the encoder profile refuses the source, {refused.reason}"
+        expected, code = "a source the profile takes", "parity.source_refused"
+    return [Fault(code, 1, where, expected, refused.reason, message)]
+
+
+def _bundle(
+    item: TensorObject, block: Block, planes: Planes, derived: Sequence[Words], bundle: Bundle
+) -> Comparison:
+    faults = source_faults(check_block(item, block, derived))
+    if isinstance(item.format, BlockFormat):
+        if block.row == block.column == 0:
+            faults += global_scale.compare(int(planes[2][0]), int(derived[2][0]), bundle)
+        if not _same(planes[:2], derived[:2]):
+            faults += differences.nvfp4(block, planes, derived)
+    elif not _same(planes, derived):
+        faults += differences.fp8_rows(block, planes, derived, copied=True)
+    source = reconstructed(item.format, block, derived)
+    stored = source if _same(planes, derived) else reconstructed(item.format, block, planes)
+    sums = None if source is None or stored is None else cpu.error_sums_words(source, stored, "F32")
     return Comparison(faults, sums)
 
 
-def _grouped(
-    fmt: GroupedFormat, block: Block, stored: GroupedPlanes, words: NDArray[Any], dtype: str
-) -> Comparison:
-    source = words.reshape(block.rows, block.columns)
-    fresh = GroupedPlanes.empty(fmt, block.rows, block.columns)
-    outcome = cpu.encode(fmt, source, dtype, fresh)
-    if isinstance(outcome, EncodeFault):
-        row, group = block.row + outcome.row, block.column // fmt.group + outcome.group
-        what = (
-            "a source value is not finite"
-            if outcome.kind == "source_not_finite"
-            else "the scale does not fit binary16"
-        )
-        where = {"row": row, "group": group, "word": f"0x{outcome.word:x}"}
-        message = f"row {row}, group {group}: the encoder profile refuses the source, {what}"
-        return Comparison(
-            [Fault("parity.source_refused", 1, where, "a source the profile takes", what, message)],
-            None,
-            False,
-        )
-    sums = cpu.error_sums_grouped(fmt, block.columns, stored, source, dtype)
-    if cpu.same_planes(stored, fresh):
+def _sums(
+    item: TensorObject, block: Block, planes: Planes, source: Words | None, dtype: str | None
+) -> ErrorSums | None:
+    """Error sums of stored values against plain source words; None where either has no values that are compared."""
+    if source is None or dtype is None or dtype not in SOURCE_DTYPES:
+        return None
+    if isinstance(item.format, GroupedFormat):
+        stored = grouped_planes(item.format, planes)
+        return cpu.error_sums_grouped(item.format, block.columns, stored, source, dtype)
+    direct = isinstance(item.format, DirectFormat)
+    stored_dtype = _STORED_DTYPES.get(item.format.name) if direct else "F32"
+    words = planes[0] if direct else reconstructed(item.format, block, planes)
+    if stored_dtype is None or words is None:
+        return None
+    if dtype == "F64":
+        source, dtype = narrow_binary32(source), "F32"
+    return cpu.error_sums_words(source, words, dtype, stored_dtype)
+
+
+def _foreign(item: TensorObject, block: Block, planes: Planes, plan: TensorPlan) -> Comparison:
+    """Legality is check `values`; here is what the bound says of single values, and the sums for the rest."""
+    words: Words | None
+    if isinstance(plan.value, Bundle):
+        words, dtype = of_bundle(plan.value, block), "F32"
+    else:
+        width = item.layout.matrix(item.format, item.shape)[1]
+        try:
+            words, dtype = read_block(plan.value, width, block), plan.value.dtype
+        except CastRefused as refused:
+            where = {"index": refused.element, "word": f"0x{refused.word:x}"}
+            return Comparison(_refusal(Refused("cast_refused", where, refused.reason)), None, complete=False)
+    sums = _sums(item, block, planes, words, dtype)
+    if not bounds.is_evaluable(plan):
         return Comparison([], sums)
-    return Comparison(_differences(fmt, block, _words(fmt, block, stored), _words(fmt, block, fresh)), sums)
-
-
-def _words(fmt: GroupedFormat, block: Block, planes: GroupedPlanes) -> row_split.GroupedWords:
-    words = row_split.unpack(fmt, block.columns, planes.base, planes.high, planes.scales)
-    groups = -(-block.columns // fmt.group)
-    return row_split.GroupedWords(words.codes[:, : block.columns], words.scales[:, :groups])
-
-
-def _differences(
-    fmt: GroupedFormat, block: Block, stored: row_split.GroupedWords, derived: row_split.GroupedWords
-) -> list[Fault]:
-    faults = []
-    scales = stored.scales != derived.scales
-    if scales.any():
-        row, group = divmod(int(scales.argmax()), scales.shape[1])
-        have, want = f"0x{stored.scales[row, group]:04x}", f"0x{derived.scales[row, group]:04x}"
-        place = {"row": block.row + row, "group": block.column // fmt.group + group}
-        message = (
-            f"row {place['row']}, group {place['group']}: stored scale word {have}, the profile gives {want}"
-        )
-        where = {**place, "stored": have, "derived": want}
-        faults.append(
-            Fault(
-                "parity.scale_mismatch", int(scales.sum()), where, want, have, message, _rows(scales, block)
-            )
-        )
-    codes = stored.codes != derived.codes
-    if codes.any():
-        row, column = divmod(int(codes.argmax()), codes.shape[1])
-        code_have, code_want = int(stored.codes[row, column]), int(derived.codes[row, column])
-        group, lane = divmod(block.column + column, fmt.group)
-        place = {"row": block.row + row, "group": group, "lane": lane, "column": block.column + column}
-        message = f"row {place['row']}, group {group}, lane {lane}: stored code {code_have}, the profile gives {code_want}"
-        where = {**place, "stored": code_have, "derived": code_want}
-        faults.append(
-            Fault(
-                "parity.code_mismatch",
-                int(codes.sum()),
-                where,
-                str(code_want),
-                str(code_have),
-                message,
-                _rows(codes, block),
-            )
-        )
-    return faults
-
-
-def _rows(mask: NDArray[np.bool_], block: Block) -> dict[str, tuple[int, ...]]:
-    rows = np.flatnonzero(mask.any(axis=1))[:MAX_SAMPLES] + block.row
-    return {"rows": tuple(rows.tolist())}
+    stored = _STORED_DTYPES.get(item.format.name)
+    values = planes[0] if stored is not None else reconstructed(item.format, block, planes)
+    if words is None or values is None:
+        return Comparison([], None, complete=False)  # no divisor, no values: the check of words says so
+    pair = bounds.Pair(words.reshape(-1), dtype, values.reshape(-1), stored or "F32")
+    return Comparison(bounds.block_faults(item, block, planes, plan, pair), sums)

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from ninfer_core.containers.directory import TensorObject
+from ninfer_core.derive import Derivation
 from ninfer_core.errors import CannotRead, CutShort
 from ninfer_core.io import CHUNK_BYTES, ByteSource, MemorySource, chunks
 from ninfer_core.layouts.base import Block, Span, elements, gaps
@@ -14,7 +15,7 @@ from ninfer_core.recipes.plan import TensorPlan
 from ninfer_core.verify.checks import WORD_CHECKS, Asked
 from ninfer_core.verify.faults import Fault
 from ninfer_core.verify.outcomes import Part
-from ninfer_core.verify.parity import compare_block
+from ninfer_core.verify.parity import compare_block, gap_faults
 from ninfer_core.verify.pool import Buffers, Pool
 from ninfer_core.verify.statistics import block_statistics
 from ninfer_core.verify.task import Task
@@ -26,13 +27,15 @@ WHOLE_BYTES = CHUNK_BYTES  # a tensor up to this size is read once and both hash
 class TensorPass:
     """The tasks of one tensor; every task yields a `Part`, to be merged in task order."""
 
-    __slots__ = ("asked", "item", "payload", "plan", "pool", "reads_words")  # there may be half a million
+    # There may be half a million.
+    __slots__ = ("asked", "derivation", "item", "payload", "plan", "pool", "reads_words")
 
     def __init__(
         self, item: TensorObject, payload: ByteSource, asked: Asked, plan: TensorPlan | None, pool: Pool
     ) -> None:
         self.item, self.payload, self.asked, self.pool = item, payload, asked, pool
         self.plan = plan if "parity" in asked else None
+        self.derivation = None if self.plan is None else Derivation(self.plan)
         self.reads_words = self.plan is not None or bool(asked.checks & WORD_CHECKS)
 
     def tasks(self) -> Iterator[Task[[], Part]]:
@@ -94,12 +97,14 @@ class TensorPass:
         return part
 
     def _check_gaps(self, source: ByteSource, start: int, part: Part) -> None:
-        if "layout" not in self.asked:
+        if "layout" not in self.asked and self.plan is None:
             return
         for gap in gaps(self.item.layout, self.item.format, self.item.shape):
             content = self.pool.buffers.get("gap", gap.length)
             source.read_into(content.data, start + gap.offset)
-            if content.any():
+            if self.plan is not None:
+                part.faults += gap_faults(self.plan, gap.offset, content)
+            if "layout" in self.asked and content.any():
                 byte = gap.offset + int((content != 0).argmax())
                 value = f"0x{content[byte - gap.offset]:02x}"
                 message = f"byte {byte:,} of the tensor lies between two planes and is {value}"
@@ -118,16 +123,16 @@ class TensorPass:
             ]
         if "statistics" in self.asked:
             part.statistics.append((block, block_statistics(item.format, block, planes)))
-        if self.plan is not None:
-            self._compare(block, planes, self.plan, part)
+        if self.derivation is not None:
+            self._compare(block, planes, self.derivation, part)
         self.pool.advance(self._share(block))
 
     def _share(self, block: Block) -> int:
         return block.rows * block.columns * self.item.bytes // max(1, elements(self.item.shape))
 
-    def _compare(self, block: Block, planes: Planes, plan: TensorPlan, part: Part) -> None:
+    def _compare(self, block: Block, planes: Planes, derivation: Derivation, part: Part) -> None:
         try:
-            comparison = compare_block(self.item, block, planes, plan)
+            comparison = compare_block(self.item, block, planes, derivation)
         except (CutShort, CannotRead) as error:
             part.source_error = error
             return
