@@ -140,7 +140,7 @@ def _document(root: Members, faults: Faults, target: Target | None) -> Recipe | 
     if target is None and model_id and weights_id and recipe_id and _leaves_formats_out(root):
         target = stated_target(model_id, weights_id, recipe_id)
     rules = _rules(fields, Known(sources, inputs, made), sets, target, stated)
-    if fields.array("rules") == [] and not resources:
+    if fields.raw("rules") == [] and not resources:
         fields.wrong_value("rules", "at least one rule or resource")
     _refuse_duplicates(faults, resources, rules)
     sound = tuple(rule for rule in rules if rule is not None)

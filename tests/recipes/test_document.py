@@ -32,6 +32,50 @@ def resource(**members: Any) -> dict[str, Any]:
     return {name: member for name, member in whole.items() if member is not None}
 
 
+def ranking(**members: Any) -> dict[str, Any]:
+    return {"kind": "i64-le-rows", "row_width": 4, "rows": 2, "used_row": 0, **members}
+
+
+BLOCKS = {"op": "row_blocks", "blocks": 1, "stride": 2, "begin": 0, "end": 1, "of": W}
+NVFP4 = {"op": "nvfp4_matrix", "from": "base", "prefix": "p", "shape": [128, 64]}
+FP8 = {"op": "fp8_row_matrix", "from": "base", "prefix": "p", "shape": [128, 64]}
+IDS = {
+    "op": "ranked_token_ids",
+    "ranking": "ranking",
+    "row_width": 4,
+    "candidates": 3,
+    "count": 2,
+    "special_ids_from": "r",
+}
+MISFITS: list[Any] = [
+    {**BLOCKS, "blocks": 2},
+    {**BLOCKS, "begin": 1},
+    {**BLOCKS, "end": 3},
+    {**BLOCKS, "of": {**W, "shape": []}},
+    {"op": "index", "axis": 2, "at": 0, "of": W},
+    {"op": "index", "axis": 1, "at": 4, "of": W},
+    {"op": "index", "axis": 0, "at": 0, "of": {**W, "shape": []}},
+    {**NVFP4, "shape": [128, 40]},
+    {"op": "rows", "begin": 0, "end": 129, "of": NVFP4},
+    {"op": "concat_rows", "of": [NVFP4, {**NVFP4, "shape": [128, 32]}]},
+    {**IDS, "row_width": 8},
+    {**IDS, "candidates": 5, "count": 1},
+    {**IDS, "count": 4},
+]
+MISTYPED: list[Any] = [
+    {"op": "concat_rows", "of": [NVFP4, FP8]},
+    {"op": "concat_rows", "of": [tensor("x", [128, 64], "U8"), FP8]},
+    {"op": "reshape", "shape": [64, 128], "of": FP8},
+    {"op": "index", "axis": 0, "at": 0, "of": NVFP4},
+    {"op": "transpose", "axes": [1, 0], "of": NVFP4},
+    {"op": "widen", "to": "FP32", "of": FP8},
+    {"op": "cast", "to": "BF16", "of": NVFP4},
+    {"op": "invert", "of": FP8},
+    {"op": "invert", "of": {"op": "invert", "of": NVFP4}},
+    {"op": "invert", "of": W},
+    {"op": "invert", "of": tensor("x", [1], "BF16")},
+]
+
 ROOT: list[tuple[dict[str, Any], Faults]] = [
     ({"schema": "ninfer-recipe/2"}, [("schema_unknown", "$.schema")]),
     ({"schema": None}, [("schema_unknown", "$.schema")]),
@@ -43,21 +87,28 @@ ROOT: list[tuple[dict[str, Any], Faults]] = [
     ({"rules": {}}, [("value_type", "$.rules")]),
     ({"rules": []}, [("value_invalid", "$.rules")]),
     ({"rules": [7]}, [("value_type", "$.rules[0]")]),
-    ({"restrictions": [{}]}, [("member_unsupported", "$.restrictions")]),
-    ({"cross_checks": [{}]}, [("member_unsupported", "$.cross_checks")]),
+    ({"restrictions": {}, "cross_checks": 1}, [("value_type", "$.restrictions"), ("value_type", "$.cross_checks")]),
     ({"checks": []}, [("value_type", "$.checks")]),
+    ({"checks": {"objects": 1, "expanded_rules": -1, "recipe_sha256": "0"}}, [("member_unexpected", "$.checks"), ("value_invalid", "$.checks.expanded_rules"), ("value_invalid", "$.checks.recipe_sha256")]),
+    ({"checks": {"source_requirements": {"base": {"tensors": 1}}}}, [("member_missing", "$.checks.source_requirements.base")] * 2),
     ({"evidence": [{"claim": "c"}]}, [("member_missing", "$.evidence[0]")]),
     ({"evidence": {}}, [("value_type", "$.evidence")]),
     ({"rationale": 1}, [("value_type", "$.rationale")]),
     ({"components": {"vision": {}}}, [("member_missing", "$.components")]),
     ({"metadata": []}, [("value_type", "$.metadata")]),
     ({"metadata": {"n": 2**53}}, [("integer_not_exact", "$.metadata.n")]),
-    ({"checks": {"a": [10**60]}}, [("integer_not_exact", "$.checks.a[0]")]),
+    ({"metadata": {"a": [10**60]}}, [("integer_not_exact", "$.metadata.a[0]")]),
     ({"sets": {"s": [0, 0]}}, [("value_invalid", "$.sets.s")]),
     ({"sets": {"s": [-1], "t": [True], "u": 3}}, [("value_invalid", "$.sets.s"), ("value_invalid", "$.sets.t"), ("value_type", "$.sets.u")]),
     ({"sets": {"a.b": 3}}, [("value_type", '$.sets["a.b"]')]),
     ({"sets": []}, [("value_type", "$.sets")]),
-    ({"inputs": {"i": {"kind": "i64-le-rows", "rows": 2}}}, [("member_unsupported", "$.inputs.i.kind")]),
+    ({"inputs": {"i": {"kind": "i64-le-rows", "rows": 2}}}, [("member_missing", "$.inputs.i")] * 2),
+    ({"inputs": {"i": ranking(used_row=2)}}, [("value_invalid", "$.inputs.i.used_row")]),
+    ({"inputs": {"i": ranking(bytes=63)}}, [("value_invalid", "$.inputs.i.bytes")]),
+    ({"inputs": {"i": ranking(top_ids=[1, 1])}}, [("value_invalid", "$.inputs.i.top_ids")]),
+    ({"inputs": {"i": ranking(top_ids=[4])}}, [("value_invalid", "$.inputs.i.top_ids")]),
+    ({"inputs": {"i": ranking(file="a/b", note=1)}}, [("value_invalid", "$.inputs.i.file"), ("value_type", "$.inputs.i.note")]),
+    ({"inputs": {"i": {"kind": "f32-rows"}}}, [("value_invalid", "$.inputs.i.kind")]),
     ({"inputs": {"i": {"kind": "file", "sha256": "AB", "bytes": 0}}}, [("value_invalid", "$.inputs.i.bytes"), ("value_invalid", "$.inputs.i.sha256")]),
     ({"inputs": {"i": {"kind": 1}}}, [("value_type", "$.inputs.i.kind")]),
     ({"inputs": {"i": {}}}, [("member_missing", "$.inputs.i")]),
@@ -70,12 +121,19 @@ SOURCES: list[tuple[Any, Faults]] = [
     (source(file="../model.safetensors"), [("value_invalid", "$.sources.base.file")]),
     (source(revision=""), [("value_invalid", "$.sources.base.revision")]),
     (source(exact_tensor_names="yes"), [("value_type", "$.sources.base.exact_tensor_names")]),
-    (source(config_requires={"": {"a": 1}}), [("member_unsupported", "$.sources.base.config_requires")]),
-    (source(layer_types={"member": "x"}, config_absent=["q"], side_files=["s"]), [
-        ("member_unsupported", "$.sources.base.layer_types"),
-        ("member_unsupported", "$.sources.base.config_absent"),
-        ("member_unsupported", "$.sources.base.side_files"),
+    (source(config_requires={"a": 1, "b": {"__exact_members__": "c"}}), [
+        ("value_type", "$.sources.base.config_requires.a"),
+        ("value_type", "$.sources.base.config_requires.b.__exact_members__"),
     ]),
+    (source(layer_types={"member": "x", "set": "s"}, config_absent=[""], side_files=["s"]), [
+        ("value_invalid", "$.sources.base.config_absent"),
+        ("member_missing", "$.sources.base.layer_types"),
+        ("member_missing", "$.sources.base.layer_types"),
+        ("set_unknown", "$.sources.base.layer_types.set"),
+        ("value_type", "$.sources.base.side_files[0]"),
+    ]),
+    (source(side_files=[{"file": "../f", "members": []}]), [("value_invalid", "$.sources.base.side_files[0].file"), ("value_type", "$.sources.base.side_files[0].members")]),
+    (source(mirror=1, upstream_preflight_tensors=0), [("value_type", "$.sources.base.mirror"), ("value_invalid", "$.sources.base.upstream_preflight_tensors")]),
     (source(kind="safetensors-index"), [("member_missing", "$.sources.base"), ("member_unexpected", "$.sources.base")]),
     ("base", [("value_type", "$.sources.base")]),
 ]  # fmt: skip
@@ -92,7 +150,7 @@ RULES: list[tuple[list[Any], Faults]] = [
     ([rule(encode="copy")], [("encoder_unknown", "$.rules[0].encode")]),
     ([rule(encode="copy_bytes")], [("encoder_format", "$.rules[0].encode")]),
     ([rule(encode=MAXABS)], [("encoder_format", "$.rules[0]")]),
-    ([rule(producer={"name": "x"})], [("member_unsupported", "$.rules[0].producer")]),
+    ([rule(encode=None)], [("member_missing", "$.rules[0]")]),
     ([rule(restrictions=[])], [("member_unexpected", "$.rules[0]")]),
     ([rule(axes=["rows"])], [("axes_rank", "$.rules[0].axes")]),
     ([rule(axes=["rows", ""])], [("value_invalid", "$.rules[0].axes")]),
@@ -122,7 +180,7 @@ VALUES: list[tuple[Any, Faults]] = [
     (7, [("value_type", "$.rules[0].value")]),
     ({}, [("member_missing", "$.rules[0].value")]),
     ({"op": 7}, [("value_type", "$.rules[0].value.op")]),
-    ({"op": "gather_rows"}, [("operation_unknown", "$.rules[0].value.op")]),
+    ({"op": "gather"}, [("operation_unknown", "$.rules[0].value.op")]),
     ({"op": "Tensor"}, [("operation_unknown", "$.rules[0].value.op")]),
     ({"op": "tensor"}, [("member_missing", "$.rules[0].value")] * 4),
     ({**W, "from": "other"}, [("source_undefined", "$.rules[0].value.from")]),
@@ -137,7 +195,7 @@ VALUES: list[tuple[Any, Faults]] = [
     ({"op": "rows", "begin": 1, "end": 1, "of": W}, [("operation_shape", "$.rules[0].value")]),
     ({"op": "rows", "begin": 0, "end": 1, "of": {**W, "shape": []}}, [("operation_shape", "$.rules[0].value")]),
     ({"op": "rows", "begin": -1, "end": 1.0, "of": W}, [("value_invalid", "$.rules[0].value.begin"), ("value_type", "$.rules[0].value.end")]),
-    ({"op": "rows", "begin": 10**60, "end": 1, "of": W}, [("value_invalid", "$.rules[0].value.begin"), ("integer_not_exact", "$.rules[0].value.begin")]),
+    ({"op": "rows", "begin": 10**60, "end": 1, "of": W}, [("integer_not_exact", "$.rules[0].value.begin"), ("value_invalid", "$.rules[0].value.begin")]),
     ({"op": "concat_rows", "of": []}, [("value_invalid", "$.rules[0].value.of")]),
     ({"op": "concat_rows", "of": W}, [("value_type", "$.rules[0].value.of")]),
     ({"op": "concat_rows", "of": [W, {**W, "shape": [2, 5]}]}, [("operation_shape", "$.rules[0].value")]),
@@ -146,6 +204,21 @@ VALUES: list[tuple[Any, Faults]] = [
     ({"op": "concat_rows", "of": [{**W, "shape": [2**33, 2**30]}] * 2}, [("operation_shape", "$.rules[0].value")]),
     ({"op": "concat_rows", "of": [W, 3, {**W, "dtype": ""}]}, [("value_type", "$.rules[0].value.of[1]"), ("value_invalid", "$.rules[0].value.of[2].dtype")]),
     ({"op": "reshape", "shape": [7], "of": W}, [("operation_shape", "$.rules[0].value")]),
+    *((tree, [("operation_shape", "$.rules[0].value")]) for tree in MISFITS),
+    *((tree, [("operation_dtype", "$.rules[0].value")]) for tree in MISTYPED),
+    ({**BLOCKS, "blocks": 0, "stride": 2**70}, [("integer_not_exact", "$.rules[0].value.stride"), ("value_invalid", "$.rules[0].value.blocks"), ("value_invalid", "$.rules[0].value.stride")]),
+    ({"op": "gather_rows", "ids": "ids", "of": W}, [("ids_undefined", "$.rules[0].value.ids")]),
+    ({"op": "gather_rows", "ids": "w", "of": W}, [("ids_undefined", "$.rules[0].value.ids")]),
+    ({"op": "equal_scalar", "from": "base", "names": []}, [("value_invalid", "$.rules[0].value.names")]),
+    ({"op": "equal_scalar", "from": "b", "names": ["a", "{x}"]}, [("source_undefined", "$.rules[0].value.from"), ("template_invalid", "$.rules[0].value.names[1]")]),
+    ({**NVFP4, "shape": [128]}, [("value_invalid", "$.rules[0].value.shape")]),
+    ({**NVFP4, "prefix": "p{l}"}, [("template_invalid", "$.rules[0].value.prefix")]),
+    ({**NVFP4, "suffixes": {"code": ".w"}}, [("member_unexpected", "$.rules[0].value.suffixes"), ("encoder_dtype", "$.rules[0]")]),
+    ({**NVFP4, "suffixes": {"codes": ".weight_scale"}}, [("value_invalid", "$.rules[0].value.suffixes")]),
+    ({**NVFP4, "suffixes": {"codes": ".{x}"}}, [("value_invalid", "$.rules[0].value.suffixes")]),
+    ({**IDS, "ranking": "no", "special_ids_from": "no"}, [("input_undefined", "$.rules[0].value.ranking"), ("resource_undefined", "$.rules[0].value.special_ids_from")]),
+    ({**IDS, "ranking": "plain"}, [("value_invalid", "$.rules[0].value.ranking")]),
+    (NVFP4, [("encoder_dtype", "$.rules[0]")]),
     ({"op": "transpose", "axes": [0, 0], "of": W}, [("operation_shape", "$.rules[0].value")]),
     ({"op": "transpose", "axes": [0], "of": W}, [("operation_shape", "$.rules[0].value")]),
     ({"op": "transpose", "axes": [0], "of": {**W, "shape": []}}, [("operation_shape", "$.rules[0].value")]),
@@ -160,6 +233,8 @@ VALUES: list[tuple[Any, Faults]] = [
         ("dtype_unknown", "$.rules[0].value.of.of.dtype"),
     ]),
 ]  # fmt: skip
+
+INPUTS = {"ranking": ranking(), "plain": {"kind": "file"}}
 
 RESOURCES: list[tuple[list[Any], Faults]] = [
     ([resource(encode="copy_words")], [("encoder_format", "$.resources[0].encode")]),
@@ -194,7 +269,8 @@ def test_rule(rules: list[Any], faults: Faults) -> None:
 
 @pytest.mark.parametrize(("tree", "faults"), VALUES)
 def test_value(tree: Any, faults: Faults) -> None:
-    assert parsed(document([rule(value=tree)]))[0] == faults
+    whole = document([rule(value=tree)], inputs=INPUTS, resources=[resource()])
+    assert parsed(whole)[0] == faults
 
 
 @pytest.mark.parametrize("tree", SOUND)
@@ -290,7 +366,7 @@ def test_what_is_kept() -> None:
             sets={"two": [4, 2], "three": [1, 0, 10], "unused": []},
             evidence=[{"claim": "c", "citation": "d"}],
             rationale="because",
-            checks={"anything": [1, {}]},
+            checks={"expanded_rules": 6, "encodes": {"copy_words": 6}},
             components={"text": {"config": {"rate": 0.5}}},
             metadata={"name": "tiny"},
             restrictions=[],
@@ -300,6 +376,7 @@ def test_what_is_kept() -> None:
     )
     assert recipe.rules[0].objects == ("4.1", "4.0", "4.10", "2.1", "2.0", "2.10")
     assert recipe.rules[0].axes == ("out", "in")
+    assert (recipe.checks.expanded_rules, recipe.checks.encodes) == (6, {"copy_words": 6})
     assert recipe.evidence[0].citation == "d"
     assert recipe.components == {"text": {"config": {"rate": 0.5}}}
     assert recipe.metadata == {"name": "tiny"}
@@ -318,7 +395,7 @@ def test_digest_is_that_of_the_canonical_form() -> None:
 def test_messages_name_what_is_known() -> None:
     message = parsed(document([rule(encode="copy")]))[2].items[0].message
     assert all(name in message for name in ENCODERS)
-    message = parsed(document(value(op="index")))[2].items[0].message
+    message = parsed(document(value(op="slice")))[2].items[0].message
     assert all(name in message for name in OPERATIONS.names)
     message = parsed(document([rule(format="BF16")]))[2].items[0].message
     assert "F32" in message

@@ -22,7 +22,7 @@ def example() -> Recipe:
 
 def test_it_is_sound_and_uses_seven_formats() -> None:
     recipe = example()
-    formats = Counter(rule.fmt.name for rule in recipe.rules for _ in rule.objects)
+    formats = Counter(fmt.name for rule in recipe.rules for fmt in rule.formats)
     assert formats == {
         "BF16": 37,
         "FP32": 21,
