@@ -153,6 +153,14 @@ class ConversionNotFound(NotFound):
     help = "The job that made it names it as `conversion`."
 
 
+class ComparisonNotFound(NotFound):
+    """A comparison that this project never had."""
+
+    code = "comparison_not_found"
+    title = "No such comparison"
+    help = "The job that made it names it as `comparison`."
+
+
 class MethodNotAllowed(ServiceError):
     """A path that does not take this method."""
 
@@ -417,6 +425,7 @@ ERRORS: Final[tuple[type[ServiceError], ...]] = (
     JobNotFound,
     RunNotFound,
     ConversionNotFound,
+    ComparisonNotFound,
     MethodNotAllowed,
     TooSlow,
     ArtifactKindConflict,

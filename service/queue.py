@@ -20,16 +20,20 @@ QUEUE_LISTINGS: Final = "listings"
 
 VERIFY: Final = "verify"
 CONVERT: Final = "convert"
+COMPARE: Final = "compare"
 LIST_OBJECTS: Final = "list_objects"
 VERIFY_SHARD: Final = "verify_shard"
 CONVERT_SHARD: Final = "convert_shard"
+COMPARE_SHARD: Final = "compare_shard"
 QUEUES: Final = {
     VERIFY: QUEUE_JOBS,
     CONVERT: QUEUE_JOBS,
+    COMPARE: QUEUE_JOBS,
     LIST_OBJECTS: QUEUE_LISTINGS,
     # Not the queue of their parents: these wait for them, and would hold every place.
     VERIFY_SHARD: QUEUE_SHARDS,
     CONVERT_SHARD: QUEUE_SHARDS,
+    COMPARE_SHARD: QUEUE_SHARDS,
 }
 
 # What the engine says of a workflow; any other word means that it will go on.

@@ -18,6 +18,7 @@ from service.records.models import Base, Job
 from service.records.rows import batches
 from service.settings import Settings
 from worker import plans
+from worker.comparing import Comparing, open_comparison
 from worker.errors import RowMissing
 from worker.patience import passing, patiently
 from worker.preparing import Drafted, Store, Verification, open_draft, open_verification
@@ -56,6 +57,7 @@ class Context:
     queue: Queue
     verifications: Sessions[Verification]
     drafts: Sessions[Drafted]
+    comparisons: Sessions[Comparing]
     shards: (
         ThreadPoolExecutor  # `settings.threads` threads: their buffers are what a worker's memory goes into
     )
@@ -92,6 +94,13 @@ class Context:
             if drafted.draft is not None:
                 plans.require(job, drafted.plan)
             yield drafted
+
+    @contextmanager
+    def comparing(self, job: Job) -> Iterator[Comparing]:
+        """The job's comparison, prepared once. Raises: PlanChanged; as `open_comparison`."""
+        with self.comparisons.use(job.id, lambda: open_comparison(self.store, job.id)) as comparing:
+            plans.require(job, comparing.plan)
+            yield comparing
 
     def write(
         self,
@@ -162,6 +171,7 @@ class Context:
         """Let go of what is kept for a job that has ended."""
         self.verifications.forget(job_id)
         self.drafts.forget(job_id)
+        self.comparisons.forget(job_id)
 
     def on_shard_thread(self, work: Callable[[], T]) -> T:
         """Do `work` on one of the threads for shards, as soon as one is free."""

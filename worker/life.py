@@ -71,6 +71,7 @@ class Life:
             Queue(settings.engine_url),
             Sessions(),
             Sessions(),
+            Sessions(),
             ThreadPoolExecutor(settings.threads, thread_name_prefix="shard"),
         )
         self._engine = Engine(

@@ -14,6 +14,8 @@ from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
 from service.queue import (
     APPLICATION,
     APPLICATION_VERSION,
+    COMPARE,
+    COMPARE_SHARD,
     CONVERT,
     CONVERT_SHARD,
     LIST_OBJECTS,
@@ -25,6 +27,7 @@ from service.queue import (
 )
 from worker.context import Answer, Context
 from worker.patience import passing, patiently
+from worker.workflows.compare import compare, compare_shard
 from worker.workflows.convert import convert, convert_shard
 from worker.workflows.listing import list_objects
 from worker.workflows.verify import verify, verify_shard
@@ -72,9 +75,11 @@ class Engine:
         """Take up work. Raises: SQLAlchemyError."""
         self._register(VERIFY, _JOB_ATTEMPTS, functools.partial(verify, context, self))
         self._register(CONVERT, _JOB_ATTEMPTS, functools.partial(convert, context, self))
+        self._register(COMPARE, _JOB_ATTEMPTS, functools.partial(compare, context, self))
         self._register(LIST_OBJECTS, _SHARD_ATTEMPTS, functools.partial(list_objects, context, self))
         self._register(VERIFY_SHARD, _SHARD_ATTEMPTS, functools.partial(verify_shard, context, self))
         self._register(CONVERT_SHARD, _SHARD_ATTEMPTS, functools.partial(convert_shard, context, self))
+        self._register(COMPARE_SHARD, _SHARD_ATTEMPTS, functools.partial(compare_shard, context, self))
         self._check = context.watch.check
         DBOS.launch()
         self._bound_claims()

@@ -14,7 +14,7 @@ from ninfer_core.layouts import RESOURCE_ENCODING
 from ninfer_core.verify.report import finding_json, versions
 
 Status = Literal["identical", "re-packed", "re-encoded", "changed", "added", "removed", "unreadable"]
-Outcome = Literal["identical", "different", "incomplete"]
+Verdict = Literal["identical", "different", "incomplete"]
 STATUSES: dict[Status, str] = {
     "unreadable": "a side could not be read, so nothing can be said",
     "removed": "only A has an object of this name",
@@ -34,6 +34,17 @@ RANKS: tuple[Status | Literal["unbounded", "moved"], ...] = (
     "re-packed",
     "identical",
 )
+
+
+def ranks(status: str) -> tuple[int, ...]:
+    """The ranks that objects of a status may have."""
+    names = {
+        "changed": ("unbounded", "changed"),
+        "re-encoded": ("unbounded", "changed"),
+        "removed": ("removed", "moved"),
+        "added": ("added", "moved"),
+    }
+    return tuple(index for index, rank in enumerate(RANKS) if rank in names.get(status, (status,)))
 
 
 @dataclass(slots=True)
@@ -148,7 +159,7 @@ class Comparison:
     objects: tuple[ObjectComparison, ...]
 
     @property
-    def outcome(self) -> Outcome:
+    def verdict(self) -> Verdict:
         """`different` as soon as one object is; `incomplete` when none is and something could not be read."""
         statuses = {item.status for item in self.objects}
         if statuses - {"identical", "unreadable"}:
@@ -164,7 +175,7 @@ class Comparison:
         """The document without its objects and findings."""
         return {
             "schema": SCHEMA,
-            "outcome": self.outcome,
+            "verdict": self.verdict,
             "a": self.a.as_json(),
             "b": self.b.as_json(),
             "totals": totals(self.objects),

@@ -51,6 +51,7 @@ class Prepared:
         payloads = Payloads(self._a.payload, self._b.payload, pool)
         self._pairs = tuple(pairs(self._a.artifact, self._b.artifact))
         files = (*self._a.sources, *self._b.sources)
+        self.files = len(self._a.sources), len(self._b.sources)  # whose digests the first outcomes are
         self.tasks: Sequence[Task[[], Outcome]] = (
             *digest_tasks(files, pool),
             *(PairPass(pair, payloads).task() for pair in self._pairs),

@@ -7,9 +7,9 @@ from ninfer_core.compare.comparison import Comparison, ObjectComparison
 
 def summary(comparison: Comparison) -> str:
     """One sentence without its full stop."""
-    if comparison.outcome == "identical":
+    if comparison.verdict == "identical":
         return f"every one of {_objects(len(comparison.objects))} is identical: the content is the same"
-    count = Counter(item.status for item in comparison.objects)
+    count: Counter[str] = Counter(item.status for item in comparison.objects)
     parts = []
     if not (comparison.a.listed and comparison.b.listed):
         sides = [name for name, side in (("A", comparison.a), ("B", comparison.b)) if not side.listed]

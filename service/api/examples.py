@@ -15,6 +15,7 @@ CHECKPOINT_ID: Final = "019391a2b3c40000000000000000c0de"
 JOB_ID: Final = "019391a2b3c500000000000000000001"  # a verification that waits
 DONE_ID: Final = "019391a2b3c500000000000000000002"  # one that passed: its job and its run
 CONVERSION_ID: Final = "019391a2b3c500000000000000000003"  # a conversion that is done, and its job
+COMPARISON_ID: Final = "019391a2b3c500000000000000000004"  # a comparison that is done, and its job
 
 RECIPE: Final[dict[str, Any]] = {
     "schema": "ninfer-recipe/1",
@@ -71,3 +72,4 @@ CONVERT: Final[dict[str, Any]] = {
     "recipe": RECIPE,
     "output": {"revision": 3, "max_file_bytes": 4_000_000_000, "name": "example.ninfer"},
 }
+COMPARE: Final[dict[str, Any]] = {"type": "compare", "a": CONTENT_DIGEST, "b": CONTENT_DIGEST}

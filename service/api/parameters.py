@@ -56,6 +56,7 @@ JobId = Annotated[str, id_path(examples.JOB_ID)]
 DoneJobId = Annotated[str, id_path(examples.DONE_ID)]
 RunId = Annotated[str, id_path(examples.DONE_ID)]
 ConversionId = Annotated[str, id_path(examples.CONVERSION_ID)]
+ComparisonId = Annotated[str, id_path(examples.COMPARISON_ID)]
 
 
 class Paging(BaseModel):

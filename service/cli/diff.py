@@ -61,4 +61,4 @@ def _diff(request: Request, a: Path, b: Path, target: JsonTarget | None) -> int:
 
         shown = None if request.everything else request.worst
         show_comparison(comparison, (request.a, request.b), time.monotonic() - begin, shown)
-    return EXIT_CODES[comparison.outcome]
+    return EXIT_CODES[comparison.verdict]

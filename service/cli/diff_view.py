@@ -6,7 +6,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from ninfer_core.compare.comparison import STATUSES, Compares, Comparison, ObjectComparison, Outcome, totals
+from ninfer_core.compare.comparison import STATUSES, Compares, Comparison, ObjectComparison, Verdict, totals
 from ninfer_core.compare.summary import summary
 from ninfer_core.containers.directory import ArtifactObject, BrokenObject, TensorObject
 from service.cli.findings_view import show_findings
@@ -14,7 +14,7 @@ from service.cli.screen import aligned, console, hanging, narrowed, styled
 from service.text import UNKNOWN, clean, digest, number, plural, seconds, shorten, size
 
 WORST = 10
-_OUTCOMES: dict[Outcome, tuple[str, str]] = {
+_VERDICTS: dict[Verdict, tuple[str, str]] = {
     "identical": ("IDENTICAL", "bold green"),
     "different": ("DIFFERENT", "bold yellow"),
     "incomplete": ("INCOMPLETE", "bold red"),
@@ -38,7 +38,7 @@ _SPARE = (7, 5, 4, 3, 2)  # the columns that a narrow window does without, in th
 def show_comparison(comparison: Comparison, paths: tuple[str, str], elapsed: float, most: int | None) -> None:
     """Print the whole comparison to standard output; `most` bounds the objects listed, None lists identical ones too."""
     out = console()
-    word, style = _OUTCOMES[comparison.outcome]
+    word, style = _VERDICTS[comparison.verdict]
     out.print(styled("  ", (word, style)))
     out.print()
     for side, path, whole in zip("AB", paths, (comparison.a, comparison.b), strict=True):

@@ -1,4 +1,4 @@
-"""Queries over findings: those of runs and those of conversions have the same columns and one owner each."""
+"""Queries over findings: those of runs, conversions and comparisons have the same columns and one owner each."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 from sqlalchemy import select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from service.records.models import ConversionFinding, Finding
+from service.records.models import ComparisonFinding, ConversionFinding, Finding
 from service.records.pages import Page, cut, decode, encode, fetched, ordinal
 from service.records.rows import insert_new, values
 
-F = TypeVar("F", Finding, ConversionFinding)
+F = TypeVar("F", Finding, ConversionFinding, ComparisonFinding)
 
 _LISTING = "findings"
 

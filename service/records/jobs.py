@@ -6,7 +6,7 @@ from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from service.records.events import OPEN, add_event, events, locked, require_open
-from service.records.models import Artifact, Conversion, Job, Run
+from service.records.models import Artifact, Comparison, Conversion, Job, Run
 from service.records.pages import Page, cut, decode, encode, fetched, identifier
 from service.records.rows import insert_new, values
 from service.records.shards import (
@@ -150,7 +150,7 @@ def finish(
     artifact_id: str | None = None,
     error: dict[str, Any] | None = None,
 ) -> bool:
-    """Set the final state, unless there is one; whether this call did. Its run or conversion must be stored before.
+    """Set the final state, unless there is one; whether this call did. Its run, conversion or comparison must be stored before.
 
     Raises: ValueError for a state that is not final.
     """
@@ -172,7 +172,7 @@ def finish(
 
 def _ending(session: Session, found: Job) -> dict[str, Any]:
     data: dict[str, Any] = {"state": found.state}
-    for name, model in (("run", Run), ("conversion", Conversion)):
+    for name, model in (("run", Run), ("conversion", Conversion), ("comparison", Comparison)):
         made = session.execute(select(model.id, model.verdict).where(model.job_id == found.id)).first()
         if made is not None:
             data[name] = made[0]

@@ -391,6 +391,7 @@ class Conversion(OfProject, Base):
     command: Mapped[str | None] = mapped_column(HostileText)  # what would do the same on the command line
     environment: Mapped[Any] = mapped_column(Json, nullable=True)  # versions of what it ran on
     host: Mapped[Any] = mapped_column(Json, nullable=True)  # class of machine: {"cpu", "cores"}, never a name
+    record: Mapped[str | None] = mapped_column(DIGEST)  # of its provenance record, which is a blob
     created_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
 
@@ -457,6 +458,51 @@ class Edge(OfProject, Base):
     role: Mapped[str] = mapped_column(HostileText, default="")  # of a checkpoint in the recipe
     origin_id: Mapped[str] = mapped_column(ID)  # of a run, a conversion, or the artifact itself
     created_at: Mapped[datetime]
+
+
+class Comparison(OfProject, Base):
+    """One comparison of two artifacts; `verdict` and `document` are set once, when it is final."""
+
+    __tablename__ = "comparisons"
+    __table_args__ = (
+        Index(None, "project_id", "id"),
+        Index(None, "a_artifact_id", "id"),
+        Index(None, "b_artifact_id", "id"),
+    )
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
+    job_id: Mapped[str] = mapped_column(ID, ForeignKey("jobs.id"), unique=True)
+    a_artifact_id: Mapped[str] = mapped_column(ID, ForeignKey("artifacts.id"))
+    b_artifact_id: Mapped[str] = mapped_column(ID, ForeignKey("artifacts.id"))
+    verdict: Mapped[str | None] = mapped_column(HostileString(20))  # identical, different, incomplete
+    document: Mapped[Any] = mapped_column(
+        Json, nullable=True
+    )  # `ninfer-gate/comparison/1` but `objects` and `findings`
+    summary: Mapped[str | None]  # whether it matters, in one sentence
+    created_at: Mapped[datetime]
+    finished_at: Mapped[datetime | None]
+
+
+class ComparisonObject(OfProject, Base):
+    """What became of one pair of objects: its entry in the document, and what is asked for."""
+
+    __tablename__ = "comparison_objects"
+    __table_args__ = (
+        Index("ix_comparison_objects_worst", "comparison_id", "rank", text("weight DESC"), "ordinal"),
+        Index(None, "comparison_id", "status", "ordinal"),
+    )
+    comparison_id: Mapped[str] = mapped_column(ID, ForeignKey("comparisons.id"), primary_key=True)
+    ordinal: Mapped[int] = mapped_column(Integer, primary_key=True)
+    status: Mapped[str] = mapped_column(HostileString(20))
+    rank: Mapped[int] = mapped_column(Integer)  # the smallest is the worst
+    weight: Mapped[float]  # orders objects of one rank, the largest first
+    document: Mapped[Any] = mapped_column(Json)
+
+
+class ComparisonFinding(OfProject, Noted, Base):
+    """A finding about the structure of one of two compared artifacts; its document says of which."""
+
+    __tablename__ = "comparison_findings"
+    comparison_id: Mapped[str] = mapped_column(ID, ForeignKey("comparisons.id"), primary_key=True)
 
 
 class Worker(Base):

@@ -86,7 +86,7 @@ def test_as_many_as_wanted(two: tuple[Path, Path], capsys: pytest.CaptureFixture
 def test_json_alone(two: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = diff(capsys, *two, "--json", "-")
     document = strict(out)
-    assert (code, err, document["outcome"]) == (1, "", "different")
+    assert (code, err, document["verdict"]) == (1, "", "different")
     assert document["schema"] == "ninfer-gate/comparison/1"
     statuses = {item["name"]: item["status"] for item in document["objects"]}
     assert statuses == {

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ninfer_core.compare.comparison import RANKS, STATUSES
+from ninfer_core.compare.comparison import RANKS, STATUSES, ranks
 from ninfer_core.containers.ninfer import read_artifact
 from ninfer_core.convert import convert
 from ninfer_core.errors import Usage
@@ -55,7 +55,7 @@ def test_objects_are_matched_by_name(tmp_path: Path):
     assert items["shape"].reason == "another shape: [8] in A, [4] in B"
     assert items["shape"].metrics["nmse"] is None
     assert items["same"].metrics == {}
-    assert found.outcome == "different"
+    assert found.verdict == "different"
     order = ["gone", "new", "shape", "changed", "old/name", "new/name", "same"]
     assert [item.name for item in found.worst()] == order
 
@@ -91,7 +91,7 @@ def test_identical_content_across_revisions(tmp_path: Path):
         "q": (Q4G64_F16S, (3, 100), finite_payload(Q4G64_F16S, (3, 100), np.random.default_rng(2))),
     }
     found = run(*pair(tmp_path, tensors, tensors, (2, 3)))
-    assert found.outcome == "identical"
+    assert found.verdict == "identical"
     assert found.a.content_root == found.b.content_root is not None
     assert (found.a.revision, found.b.revision) == (2, 3)
     assert found.a.digest != found.b.digest
@@ -106,7 +106,7 @@ def test_split_and_whole_files(tmp_path: Path):
         convert(plan(folder, document), paths[-1], revision=revision, max_file_bytes=most)
     found = run(*paths)
     assert len(found.b.files) > 1
-    assert found.outcome == "identical"
+    assert found.verdict == "identical"
 
 
 def test_two_resources_and_two_kinds(tmp_path: Path):
@@ -151,7 +151,7 @@ def test_what_cannot_be_read_is_never_identical(tmp_path: Path):
         path.write_bytes(path.read_bytes()[: last + 10])
     found = run(a, b)
     assert {item.name: item.status for item in found.objects} == {"w": "identical", "x": "unreadable"}
-    assert found.outcome == "incomplete"
+    assert found.verdict == "incomplete"
     assert found.a.errors
     assert found.b.errors
     assert found.a.content_root is None
@@ -164,7 +164,7 @@ def test_without_a_directory_nothing_can_be_said(broken: str, tmp_path: Path):
         if broken in (name, "both"):
             path.write_bytes(b"NINFER\0\2" + b"\0" * 40)
     found = run(a, b)
-    assert found.outcome == "incomplete"
+    assert found.verdict == "incomplete"
     assert {item.status for item in found.objects} <= {"unreadable"}
     assert len(found.objects) == (0 if broken == "both" else 1)
 
@@ -186,7 +186,7 @@ def test_two_objects_of_one_name(tmp_path: Path):
     path.write_bytes(ninfer_file(2, root, bytes(260)))
     found = run(path, path)
     assert [item.status for item in found.objects] == ["identical", "unreadable", "unreadable"]
-    assert found.outcome == "incomplete"
+    assert found.verdict == "incomplete"
     assert {finding.code for finding in found.a.findings} == {"structure.object_name_duplicate"}
 
 
@@ -262,7 +262,7 @@ def test_equal_payloads_are_not_decoded(tmp_path: Path, monkeypatch: pytest.Monk
     in_blocks(monkeypatch, 512)
     monkeypatch.setattr("ninfer_core.compare.pairs.compare_block", never)
     tensors = {"w": (Q4G64_F16S, (8, 256), finite_payload(Q4G64_F16S, (8, 256), np.random.default_rng(1)))}
-    assert run(*pair(tmp_path, tensors, tensors, (2, 3))).outcome == "identical"
+    assert run(*pair(tmp_path, tensors, tensors, (2, 3))).verdict == "identical"
 
 
 def test_hostile_names_stay_as_they_are(tmp_path: Path):
@@ -281,3 +281,13 @@ def test_only_ninfer_artifacts(tmp_path: Path):
 
 def test_every_status_has_a_rank():
     assert set(RANKS) == (set(STATUSES) - {"re-encoded"}) | {"unbounded", "moved"}
+    assert sorted({rank for status in STATUSES for rank in ranks(status)}) == list(range(len(RANKS)))
+
+
+def test_ranks_of_a_status_are_those_its_objects_have(tmp_path: Path):
+    same, other, moved, gone = (floats(seed) for seed in range(4))
+    nan = (FP32, (8,), np.full(8, np.nan, "<f4").view(np.uint8))
+    a = {"same": same, "changed": same, "nan": nan, "old": moved, "gone": gone}
+    b = {"same": same, "changed": other, "nan": same, "new": moved, "fresh": other}
+    for item in run(*pair(tmp_path, a, b)).objects:
+        assert item.rank in ranks(item.status)

@@ -12,10 +12,11 @@ from worker.context import Answer, Context
 from worker.preparing import Store
 from worker.sessions import Sessions
 from worker.watch import Watch
+from worker.workflows.compare import compare, compare_shard
 from worker.workflows.convert import convert, convert_shard
 from worker.workflows.verify import verify, verify_shard
 
-WORKFLOWS: Final = {"verify": (verify, verify_shard), "convert": (convert, convert_shard)}
+WORKFLOWS: Final = {"verify": (verify, verify_shard), "convert": (convert, convert_shard), "compare": (compare, compare_shard)}
 
 
 @contextmanager
@@ -24,7 +25,7 @@ def inside(rig: Rig) -> Iterator[Context]:
     watch = Watch(rig.parts.database)
     with ThreadPoolExecutor(rig.settings.threads) as pool:
         store = Store(rig.parts.database, rig.parts.blobs, watch, rig.settings.threads)
-        yield Context(rig.settings, store, rig.queue, Sessions(), Sessions(), pool)
+        yield Context(rig.settings, store, rig.queue, Sessions(), Sessions(), Sessions(), pool)
 
 
 @dataclass

@@ -17,6 +17,7 @@ from service.records.models import Job, Shard
 from worker.context import DONE, ENDED, GIVEN_UP, INTERNAL, Answer, Context, Steps
 from worker.errors import RowMissing
 
+Document = dict[str, Any]  # an outcome as JSON
 _SOONEST, _LATEST = 0.05, 0.5  # seconds between two looks at the shards
 _ENGINE_EVERY = 3.0  # seconds between two looks at what the engine says of those that are not done
 
@@ -141,6 +142,21 @@ def run(
     work: Callable[[Job, int, int], tuple[list[Outcome], dict[str, Any] | None]],
 ) -> Answer:
     """One shard: `work` is given the numbers of its first task and of the one after its last; what it finds is stored, once."""
+
+    def spelled(job: Job, first: int, stop: int) -> tuple[list[Document], dict[str, Any] | None]:
+        found, segment = work(job, first, stop)
+        return [to_json(outcome) for outcome in found], segment
+
+    return run_spelled(context, job_id, number, spelled)
+
+
+def run_spelled(
+    context: Context,
+    job_id: str,
+    number: int,
+    work: Callable[[Job, int, int], tuple[list[Document], dict[str, Any] | None]],
+) -> Answer:
+    """`run`, where `work` gives its outcomes as the JSON that `documents` hands out."""
     job = context.job(job_id)
     if job.state not in jobs.OPEN:
         return ENDED
@@ -154,8 +170,8 @@ def run(
 
     def inside() -> tuple[str, dict[str, Any] | None]:
         with context.watch.ticket(job_id, number):
-            outcomes, segment = work(job, first, stop)
-        text = json.dumps([to_json(outcome) for outcome in outcomes], allow_nan=False, separators=(",", ":"))
+            found, segment = work(job, first, stop)
+        text = json.dumps(found, allow_nan=False, separators=(",", ":"))
         return text, segment
 
     text, segment = context.on_shard_thread(inside)
@@ -165,18 +181,22 @@ def run(
 
 def outcomes(context: Context, planned: Sequence[Shard]) -> Iterator[Outcome]:
     """What the shards found out, in the order of their tasks; one shard's is in memory at a time."""
+    return map(from_json, documents(context, planned))
+
+
+def documents(context: Context, planned: Sequence[Shard]) -> Iterator[Document]:
+    """`outcomes`, as the JSON that was stored."""
     for shard in planned:
         if shard.first == shard.stop:
             continue
         with context.database.read() as session:
             text = jobs.outcomes(session, shard.job_id, shard.number)
-        for document in json.loads(text):
-            yield from_json(document)
+        yield from json.loads(text)
 
 
-def encoded(found: Iterator[Outcome]) -> Iterator[Encoded]:
+def encoded(found: Iterator[Outcome]) -> Iterator[Encoded | Findings]:
     """Those of a conversion. Raises: OutOfStep for any other."""
     for outcome in found:
-        if not isinstance(outcome, Encoded):
+        if not isinstance(outcome, Encoded | Findings):
             raise OutOfStep(f"expected an Encoded, got a {type(outcome).__name__}")
         yield outcome

@@ -9,6 +9,7 @@ from service.api import body, examples
 from service.api.parameters import CallerParam, JobId, Paging, PartsParam
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
+from service.api.schemas.comparisons import CompareSent
 from service.api.schemas.jobs import JOB, ConvertSent, JobRead, VerifySent
 from service.errors import (
     BlobsMissing,
@@ -37,7 +38,7 @@ class JobPaging(Paging):
     """Jobs by state and type."""
 
     state: jobs.JobState | None = None
-    type: Literal["verify", "convert"] | None = None
+    type: Literal["verify", "convert", "compare"] | None = None
 
 
 @router.post(
@@ -49,6 +50,7 @@ class JobPaging(Paging):
         verify=examples.VERIFY,
         verify_against_the_source=examples.VERIFY_PARITY,
         convert=examples.CONVERT,
+        compare=examples.COMPARE,
     ),
     responses=describe(
         *body.BODY_ERRORS,
@@ -64,10 +66,10 @@ def start(
     response: Response,
     parts: PartsParam,
     caller: CallerParam,
-    sent: Annotated[body.Body[VerifySent | ConvertSent], Depends(body.strict(JOB))],
+    sent: Annotated[body.Body[VerifySent | ConvertSent | CompareSent], Depends(body.strict(JOB))],
     idempotency_key: IdempotencyKey = None,
 ) -> JobRead:
-    """Verify an artifact, or convert checkpoints into one. What can be seen to be wrong with a request is said now.
+    """Verify an artifact, convert checkpoints into one, or compare two. What can be seen to be wrong is said now.
 
     A recipe or checkpoints alone leave `parity` asked and unchecked, which ends as `incomplete`, as on the command line.
     """

@@ -1,0 +1,151 @@
+"""Queries over comparisons: what was asked, what became of each pair of objects, and findings."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy.orm import Session
+
+from service.records import findings as noted
+from service.records.events import owner, unanswered
+from service.records.models import Comparison, ComparisonFinding, ComparisonObject
+from service.records.pages import Page, cut, decode, encode, fetched, metric, ordinal
+from service.records.rows import insert_new, values
+from service.records.types import now
+
+Order = Literal["ordinal", "worst"]
+
+_OBJECTS = "comparison.objects"
+_WORST = "comparison.worst"
+
+
+def add(session: Session, comparison: Comparison) -> Comparison:
+    """The stored comparison: `comparison`, or the one that its job has already."""
+    insert_new(session, Comparison, [values(comparison)])
+    stored = by_job(session, comparison.job_id)
+    if stored is None:
+        raise RuntimeError("the id of a comparison is taken")
+    return stored
+
+
+def comparison(session: Session, project_id: str, comparison_id: str) -> Comparison | None:
+    """The comparison with an id."""
+    query = select(Comparison).where(Comparison.project_id == project_id, Comparison.id == comparison_id)
+    return session.scalars(query).one_or_none()
+
+
+def by_job(session: Session, job_id: str) -> Comparison | None:
+    """The comparison of a job."""
+    return session.scalars(select(Comparison).where(Comparison.job_id == job_id)).one_or_none()
+
+
+def of_jobs(session: Session, project_id: str, job_ids: Iterable[str]) -> dict[str, Comparison]:
+    """Comparisons by the id of their job."""
+    query = select(Comparison).where(Comparison.project_id == project_id, Comparison.job_id.in_(job_ids))
+    return {row.job_id: row for row in session.scalars(query)}
+
+
+def of_artifact(session: Session, artifact_id: str, limit: int) -> Sequence[Comparison]:
+    """The latest comparisons of an artifact with any other, newest first."""
+    either = or_(Comparison.a_artifact_id == artifact_id, Comparison.b_artifact_id == artifact_id)
+    return session.scalars(select(Comparison).where(either).order_by(Comparison.id.desc()).limit(limit)).all()
+
+
+def save(
+    session: Session, comparison_id: str, *, verdict: str, document: dict[str, Any], summary: str
+) -> None:
+    """Set verdict and document, unless they are set. Raises: JobOver."""
+    found = unanswered(session, Comparison, comparison_id)
+    if found is None:
+        return
+    found.verdict = verdict
+    found.document = document
+    found.summary = summary
+    found.finished_at = now()
+    session.flush()
+
+
+def save_objects(session: Session, comparison_id: str, rows: Iterable[ComparisonObject]) -> None:
+    """Store what became of pairs; what is there stands. Raises: JobOver."""
+    whose = _owner(session, comparison_id)
+    insert_new(session, ComparisonObject, ({**values(row), **whose} for row in rows))
+
+
+def save_findings(session: Session, comparison_id: str, rows: Iterable[ComparisonFinding]) -> None:
+    """Store findings; what is there by number stands. Raises: JobOver."""
+    noted.save(session, ComparisonFinding, _owner(session, comparison_id), rows)
+
+
+def _owner(session: Session, comparison_id: str) -> dict[str, str]:
+    return {"comparison_id": comparison_id, "project_id": owner(session, Comparison, comparison_id)}
+
+
+def objects(
+    session: Session,
+    comparison_id: str,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    status: str | None = None,
+    ranks: Sequence[int] = (),
+    order: Order = "ordinal",
+) -> Page[ComparisonObject]:
+    """Pairs of objects in their order or the worst first. Raises: BadCursor, also for a cursor of the other order.
+
+    `ranks` are those that objects of this status may have: so the worst of them are found without those before.
+    """
+    conditions: list[ColumnElement[bool]] = [ComparisonObject.comparison_id == comparison_id]
+    if status is not None:
+        conditions.append(ComparisonObject.status == status)
+    if order == "worst":
+        return _worst(session, conditions, limit, cursor, ranks)
+    after = decode(cursor, _OBJECTS, ordinal)
+    if after is not None:
+        conditions.append(ComparisonObject.ordinal > after[0])
+    query = select(ComparisonObject).where(*conditions).order_by(ComparisonObject.ordinal)
+    rows = session.scalars(query.limit(fetched(limit))).all()
+    return cut(rows, limit, lambda row: encode(_OBJECTS, row.ordinal))
+
+
+def _worst(
+    session: Session,
+    conditions: Sequence[ColumnElement[bool]],
+    limit: int,
+    cursor: str | None,
+    ranks: Sequence[int],
+) -> Page[ComparisonObject]:
+    row = ComparisonObject
+    wanted = [*conditions, row.rank.in_(ranks)] if ranks else [*conditions]
+    after = decode(cursor, _WORST, ordinal, _weight, ordinal)
+    if after is not None:
+        rank, weight, place = after
+        below = (row.weight < weight) | ((row.weight == weight) & (row.ordinal > place))
+        # The first condition says nothing new, but an index can begin there.
+        wanted += [row.rank >= rank, (row.rank > rank) | below]
+    query = select(row).where(*wanted).order_by(row.rank, row.weight.desc(), row.ordinal)
+    rows = session.scalars(query.limit(fetched(limit))).all()
+    return cut(rows, limit, lambda found: encode(_WORST, found.rank, found.weight, found.ordinal))
+
+
+def _weight(value: Any) -> float:
+    found = metric(value)
+    if found is None:
+        raise ValueError(value)
+    return found
+
+
+def findings(
+    session: Session,
+    comparison_id: str,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    severity: str | None = None,
+    code: str | None = None,
+    check: str | None = None,
+    object: str | None = None,  # noqa: A002  as the column
+) -> Page[ComparisonFinding]:
+    """Findings in the order of the document. Raises: BadCursor."""
+    wanted = {"severity": severity, "code": code, "check": check, "object": object}
+    whose = ComparisonFinding.comparison_id
+    return noted.page(session, ComparisonFinding, whose, comparison_id, limit=limit, cursor=cursor, **wanted)
