@@ -59,8 +59,9 @@ def read_views(fields: Fields, expansion: Expansion, objects: Objects, names: Na
             height = _height(faults, objects, view.parent, path)
             if height is None or not _within(faults, path, view.parent, rows, height):
                 sound = False
-            elif names.take(faults, view.name, path):
-                views.append(view)
+            else:
+                names.take(faults, view.name, path)
+                views.append(view)  # also under a name that is taken: its rows are no hole
     if sound:  # a missing view would be reported as a hole in its parent, once more
         _check_tiling(faults, views, objects, at)
     return tuple(views)
