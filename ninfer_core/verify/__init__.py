@@ -11,14 +11,21 @@ if TYPE_CHECKING:
     from ninfer_core.opening import ArtifactKind, Opened
     from ninfer_core.verify.against import Against
     from ninfer_core.verify.report import Report
+    from ninfer_core.verify.reuse import Known
     from ninfer_core.verify.task import Prepared
 
 
-def default_checks(kind: "ArtifactKind", with_parity: bool) -> tuple[str, ...]:
-    """What a person means who asks for no check in particular."""
+def default_checks(
+    kind: "ArtifactKind", *, target: bool = False, recipe: bool = False, source: bool = False
+) -> tuple[str, ...]:
+    """What a person means who asks for no check in particular: all that can be said with what was given."""
     if kind == "safetensors":
-        return ("structure", "statistics", *(("parity",) if with_parity else ()))
-    return ("structure", "layout", "values", "statistics", *(("parity",) if with_parity else ()))
+        own: tuple[str, ...] = ("structure", "statistics", "relations")
+    else:
+        own = ("structure", "layout", "values", "statistics")
+        own += ("inventory",) if target else ()
+        own += ("restrictions", "relations") if recipe else ()
+    return (*own, *(("source", "parity") if source else ()))
 
 
 def prepare(
@@ -28,12 +35,15 @@ def prepare(
     checks: Asked,
     against: "Against | None" = None,
     *,
+    known: "Known | None" = None,
+    digests: bool = False,
     workers: int | None = None,
     progress: Progress = no_progress,
 ) -> "Prepared":
     """Read the directory of an artifact of any kind and plan its verification; `entry` names its first file.
 
-    `progress` hears bytes as they are done; `workers` are the threads of the pool, should it run the tasks.
+    `progress` hears bytes as they are done; `workers` are the threads of the pool, should it run the tasks. What is
+    `known` is not read again. Where no check reads an object, files are digested with `digests` only.
     Raises: CannotRead when the entry cannot be opened.
     """
     # Engines load the compiler, which listing and inspecting must not pay for.
@@ -45,8 +55,9 @@ def prepare(
 
         return prepare_safetensors(files, entry, checks, pool)
     from ninfer_core.verify.ninfer import prepare_ninfer
+    from ninfer_core.verify.reuse import Known
 
-    return prepare_ninfer(files, entry, checks, against, pool)
+    return prepare_ninfer(files, entry, checks, against, pool, known or Known(digests=digests))
 
 
 def verify(
@@ -54,6 +65,7 @@ def verify(
     checks: Asked,
     against: "Against | None" = None,
     *,
+    digests: bool = False,
     workers: int | None = None,
     started: Callable[[Totals], None] = lambda _: None,
     progress: Progress = no_progress,
@@ -63,7 +75,14 @@ def verify(
     Raises: CannotRead when the entry cannot be opened, KeyboardInterrupt after stopping every thread.
     """
     prepared = prepare(
-        opened.kind, opened.files, opened.entry, checks, against, workers=workers, progress=progress
+        opened.kind,
+        opened.files,
+        opened.entry,
+        checks,
+        against,
+        digests=digests,
+        workers=workers,
+        progress=progress,
     )
     started(prepared.totals)
     return prepared.conclude(prepared.pool.run(task.run for task in prepared.tasks))

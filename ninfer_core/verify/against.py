@@ -1,11 +1,12 @@
 """The artifact's directory against the objects that a recipe makes, before any word is compared."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ninfer_core.containers.directory import Artifact, BrokenObject, TensorObject
 from ninfer_core.findings import Findings
+from ninfer_core.identity import canonical_digest
 from ninfer_core.recipes.document import Recipe
 from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan
 
@@ -18,6 +19,8 @@ ObjectPlan = TensorPlan | ResourcePlan
 # Half of what parity needs: it stays asked and unchecked, so the verdict can't be a pass.
 NO_RECIPE: Final = "no recipe was given"
 NO_SOURCE: Final = "no source was given"
+NO_SOURCES: Final = "no source and recipe were given"
+NO_TARGET: Final = "no target was given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class Against:
     findings: Findings = field(default_factory=Findings)
     reason: str = "the recipe could not be bound to its sources"
     recipe: Recipe | None = None
-    targets: "tuple[Target, ...]" = ()
+    targets: "Sequence[Target]" = ()
     auto: bool = False
     canonical: bool = False
     sample: "Sample | None" = None
@@ -44,7 +47,17 @@ class Against:
         recipe = self.document
         if recipe is None:
             return None
-        return {"recipe_id": recipe.recipe_id, "digest": recipe.digest}
+        target = recipe.target
+        digest = None if target is None else target.digest
+        return {"recipe_id": recipe.recipe_id, "digest": recipe.digest, "target_digest": digest}
+
+    @property
+    def target_digest(self) -> str | None:
+        """Of the targets that may be chosen from: of the one, or of them all, so that no choice goes unnoticed."""
+        if not self.targets:
+            return None
+        digests = sorted(target.digest for target in self.targets)
+        return digests[0] if len(digests) == 1 else canonical_digest(digests)
 
     @property
     def document(self) -> Recipe | None:
@@ -116,10 +129,3 @@ def _compare_identity(artifact: Artifact, plan: Plan, findings: Findings) -> Non
                 expected=want,
                 found=have,
             )
-
-
-def evidence(item: ObjectPlan) -> str:
-    """How the words of an object are tied to the source once they are equal: moved as they are, or derived anew."""
-    if isinstance(item, ResourcePlan):
-        return "copied-exact"
-    return "copied-exact" if item.encode == "copy_words" and not item.converted else "derived-exact"

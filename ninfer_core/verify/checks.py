@@ -32,6 +32,8 @@ CHECKS: tuple[CheckName, ...] = (
     "parity",
 )
 WORD_CHECKS: frozenset[CheckName] = frozenset(("layout", "values", "statistics"))
+# What can be answered from the directory and the sources alone: no object is read, so none is digested.
+LISTING_CHECKS: frozenset[CheckName] = frozenset(("structure", "inventory", "source"))
 MEANINGS: dict[CheckName, str] = {
     "structure": "framing, directory, registry names, sizes and places",
     "layout": "padding lanes, wholly padded groups and gaps between planes are zero",

@@ -1,61 +1,59 @@
 """The engine for `.ninfer` artifacts: read the directory, plan tasks by bytes, one pass, merge in order."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from ninfer_core.containers.directory import Artifact, ResourceObject, TensorObject
 from ninfer_core.containers.ninfer import read_artifact
 from ninfer_core.errors import CannotRead, CutShort
-from ninfer_core.file_findings import report_changes
+from ninfer_core.file_findings import report_changes, report_cut_short
 from ninfer_core.findings import Findings
 from ninfer_core.io import ByteSource, FileSet, sha256
-from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan, report_source_changes
+from ninfer_core.recipes.plan import ResourcePlan, TensorPlan, report_source_changes
+from ninfer_core.recipes.preflight import source_tasks
 from ninfer_core.verify import unreferenced
-from ninfer_core.verify.against import Against, ObjectPlan, pair
-from ninfer_core.verify.checks import WORD_CHECKS, Asked, CheckName
+from ninfer_core.verify.against import Against
+from ninfer_core.verify.basis import Basis, settle
+from ninfer_core.verify.checks import LISTING_CHECKS, WORD_CHECKS, Asked, CheckName
+from ninfer_core.verify.entries import Entries
 from ninfer_core.verify.faults import Fault
 from ninfer_core.verify.files import digest_tasks, take_digests
-from ninfer_core.verify.objects import Merge
 from ninfer_core.verify.outcomes import Outcome, Outcomes, Part
 from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.report import Report, conclude
+from ninfer_core.verify.reuse import Known
 from ninfer_core.verify.task import Prepared, Task
-from ninfer_core.verify.tensor import TensorPass
 from ninfer_core.verify.totals import Totals
 
 
-def prepare_ninfer(files: FileSet, entry: str, asked: Asked, against: Against | None, pool: Pool) -> Prepared:
+def prepare_ninfer(
+    files: FileSet, entry: str, asked: Asked, against: Against | None, pool: Pool, known: Known
+) -> Prepared:
     """One artifact, its directory read; every fault of the file is a finding.
 
     Raises: CannotRead when the entry cannot be opened.
     """
     findings = Findings()
+    against = against if against is not None else Against()
     artifact = read_artifact(files, entry, findings)
-    skipped: dict[CheckName, str] = {}
-    plans: Mapping[str, ObjectPlan] = {}
-    if "parity" in asked:
-        if against is None:
-            skipped["parity"] = "no source and recipe were given"
-        elif against.plan is None:
-            skipped["parity"] = against.reason
-        if against is not None:
-            findings.extend(against.findings)
-            if against.plan is not None and artifact is not None:
-                plans = pair(artifact, against.plan, findings)
+    findings.extend(against.findings)
     if artifact is None:
-        return _NoDirectory(files.open(entry), asked, findings, pool)
-    plan = against.plan if plans and against is not None else None
-    return _Pass(artifact, asked, plans, plan, skipped, findings, pool)
+        return _NoDirectory(files.open(entry), asked, against, findings, pool)
+    basis = settle(artifact, asked, against, findings, pool)
+    return _Pass(artifact, asked, against, basis, known, findings, pool)
 
 
 class _NoDirectory:
     """A file with nothing in it to check: its digest alone says which bytes were judged."""
 
-    def __init__(self, source: ByteSource, asked: Asked, findings: Findings, pool: Pool) -> None:
+    def __init__(
+        self, source: ByteSource, asked: Asked, against: Against, findings: Findings, pool: Pool
+    ) -> None:
         self.totals = Totals(0, source.size)
         self.tasks: Sequence[Task[[], Outcome]] = tuple(digest_tasks((source,), pool))
         self.pool = pool
-        self._asked, self._findings = asked, findings
+        self._asked, self._against, self._findings = asked, against, findings
 
     def conclude(self, outcomes: Iterable[Outcome]) -> Report:
         """See `Prepared.conclude`."""
@@ -79,64 +77,93 @@ class _NoDirectory:
             tuple(findings),
             findings.unlisted,
             verdict,
+            self._against.recipe_json,
         )
 
 
 class _Pass:
-    """An artifact with a directory: files, unreferenced bytes, then every object that can be read."""
+    """An artifact with a directory: files, unreferenced bytes, sources, relations, then every readable object.
+
+    Where no check reads a word, nothing is digested either: a directory is judged in the time it takes to read it.
+    """
 
     def __init__(
         self,
         artifact: Artifact,
         asked: Asked,
-        plans: Mapping[str, ObjectPlan],
-        plan: Plan | None,
-        skipped: Mapping[CheckName, str],
+        against: Against,
+        basis: Basis,
+        known: Known,
         findings: Findings,
         pool: Pool,
     ) -> None:
         self.pool = pool
-        self._artifact, self._asked, self._plans, self._plan = artifact, asked, plans, plan
-        self._skipped, self._findings = skipped, findings
+        self._artifact, self._asked, self._against, self._basis = artifact, asked, against, basis
+        self._known, self._findings = known, findings
+        self._digested = known.digests or bool(asked.checks - LISTING_CHECKS)
+        items = artifact.readable if self._digested else ()
         held = sum(item.bytes for item in artifact.readable)
         stored = sum(source.size for source in artifact.sources)
-        words = self._bytes_of_words() if asked.checks & WORD_CHECKS or plans else 0
-        self.totals = Totals(len(artifact.objects), stored + held + words)
-        scan = partial(unreferenced.scan, artifact, pool)
-        tasks: list[Task[[], Outcome]] = [
-            *digest_tasks(artifact.sources, pool),
-            Task(max(0, stored - held), scan),
+        tasks: list[Task[[], Outcome]] = []
+        if self._digested and known.files is None:
+            tasks += digest_tasks(artifact.sources, pool)
+        self._files = len(tasks)
+        scan = partial(unreferenced.scan, artifact, pool, self._canonical)
+        tasks.append(Task(max(0, stored - held), scan))
+        before = len(tasks)
+        if "source" in asked and against.plan is not None and not known.source:
+            tasks += (Task(one.bytes, partial(_guarded, one.run)) for one in source_tasks(against.plan, pool))
+        self._answers = len(tasks) - before
+        self._relations = [
+            relation for relation in basis.relations if not known.objects.keys() >= set(relation.ordinals)
         ]
+        tasks += [relation.task for relation in self._relations if relation.task is not None]
         self._counts: list[int] = []  # tasks of each readable object
-        for item in artifact.readable:
+        for item in items:
             before = len(tasks)
-            tasks += self._object_tasks(item)
+            if item.ordinal not in known.objects:
+                tasks += self._object_tasks(item)
             self._counts.append(len(tasks) - before)
         self.tasks: Sequence[Task[[], Outcome]] = tasks
+        self.totals = Totals(len(artifact.objects), self._bytes_ahead(stored))
+
+    @property
+    def _canonical(self) -> bool | None:
+        """Whether check `inventory` demands canonical placement; None where it did not run."""
+        return None if self._basis.target is None else self._against.canonical
 
     def conclude(self, outcomes: Iterable[Outcome]) -> Report:
         """See `Prepared.conclude`."""
-        artifact = self._artifact
+        artifact, basis = self._artifact, self._basis
         findings = Findings()
         findings.extend(self._findings)
-        skipped = dict(self._skipped)
+        skipped = dict(basis.skipped)
         if not artifact.listed:
             # Nothing can be said of objects that were never read: no check of them is complete.
             skipped |= dict.fromkeys(self._asked.checks, "the list of objects could not be read")
         done = Outcomes(outcomes)
-        digests, unread = take_digests(len(artifact.sources), done, findings)
+        digests, unread = take_digests(self._files, done, findings)
         scanned = done.take(Findings)
-        merge = Merge(artifact, self._asked, self._plans, findings)
-        for item, count in zip(artifact.readable, self._counts, strict=True):
-            merge.take(item, [done.take(Part) for _ in range(count)])
+        for _ in range(self._answers):
+            answer = done.take(Findings, CannotRead)
+            if isinstance(answer, Findings):
+                findings.extend(answer)
+            else:
+                skipped["source"] = str(answer)
+        unrelated = self._take_relations(done, findings, skipped)
+        entries = Entries(artifact, self._asked, basis)
+        sample = self._merge_objects(done, entries, unrelated, findings) if self._digested else None
+        if not self._digested:
+            entries.cover_listed()
         done.end()
         findings.extend(scanned)
         if unread:
             skipped["structure"] = unread[0]
         report_changes(artifact.sources, findings)
-        if self._plan is not None:
-            report_source_changes(self._plan, findings)
-        results = merge.results()
+        if self._against.plan is not None:
+            report_source_changes(self._against.plan, findings)
+        results = entries.results(findings)
+        digests = self._known.files or digests
         checks, verdict = conclude(self._asked, results, findings, skipped)
         return Report(
             "ninfer",
@@ -151,16 +178,65 @@ class _Pass:
             tuple(findings),
             findings.unlisted,
             verdict,
+            self._against.recipe_json,
+            basis.target_json,
+            sample,
         )
 
-    def _bytes_of_words(self) -> int:
-        return sum(item.bytes for item in self._artifact.tensors)
+    def _merge_objects(
+        self, done: Outcomes, entries: Entries, unrelated: Mapping[int, str], findings: Findings
+    ) -> dict[str, Any] | None:
+        """Every readable object merged or taken over; what was sampled, if anything was."""
+        from ninfer_core.verify.objects import Merge  # brings in the compiler
+
+        artifact, sample = self._artifact, self._against.sample
+        merge = Merge(artifact, self._asked, self._basis, entries, sample, unrelated, findings)
+        for item, count in zip(artifact.readable, self._counts, strict=True):
+            known = self._known.objects.get(item.ordinal)
+            if known is not None:
+                entries.reuse(known)
+            else:
+                merge.take(item, [done.take(Part) for _ in range(count)])
+        return merge.sample_json
+
+    def _take_relations(
+        self, done: Outcomes, findings: Findings, skipped: dict[CheckName, str]
+    ) -> dict[int, str]:
+        """Why check `relations` could not be done, by the ordinal of each object that it leaves open."""
+        unrelated: dict[int, str] = {}
+        for relation in self._relations:
+            answer = done.take(Findings, CutShort, CannotRead) if relation.task is not None else None
+            if isinstance(answer, Findings):
+                findings.extend(answer)
+                continue
+            if isinstance(answer, CutShort):
+                report_cut_short(answer, findings)
+            why = relation.reason or f"{relation.rule}: {answer}"
+            unrelated |= dict.fromkeys(relation.ordinals, why)
+            if not relation.ordinals:
+                skipped.setdefault("relations", why)
+        return unrelated
+
+    def _bytes_ahead(self, stored: int) -> int:
+        """What will be read or hashed: files, objects and, where checks read words, these once more."""
+        if not self._digested:
+            return sum(task.bytes for task in self.tasks)
+        read = [item for item in self._artifact.readable if item.ordinal not in self._known.objects]
+        words = self._asked.checks & WORD_CHECKS or self._basis.plans or self._basis.claims
+        again = sum(item.bytes for item in read if isinstance(item, TensorObject)) if words else 0
+        return (0 if self._known.files else stored) + sum(item.bytes for item in read) + again
 
     def _object_tasks(self, item: TensorObject | ResourceObject) -> Iterator[Task[[], Part]]:
-        plan = self._plans.get(item.name)
+        plan = self._basis.plans.get(item.name)
         if isinstance(item, TensorObject):
+            from ninfer_core.verify.tensor import (
+                TensorPass,  # brings in the compiler, which listing does without
+            )
+
             tensor_plan = plan if isinstance(plan, TensorPlan) else None
-            yield from TensorPass(item, self._artifact.payload, self._asked, tensor_plan, self.pool).tasks()
+            claims = self._basis.claims.get(item.ordinal, ())
+            payload, sample = self._artifact.payload, self._against.sample
+            yield from TensorPass(item, payload, self._asked, tensor_plan, claims, sample, self.pool).tasks()
             return
         resource_plan = plan if isinstance(plan, ResourcePlan) else None
         source = 0 if resource_plan is None else resource_plan.source.size
@@ -187,3 +263,10 @@ class _Pass:
             where = {"file": plan.source.name}
             part.faults.append(Fault("parity.resource_mismatch", 1, where, want, have, message))
         return part
+
+
+def _guarded(run: Callable[[], Findings]) -> Findings | CannotRead:
+    try:
+        return run()
+    except CannotRead as error:
+        return error

@@ -11,14 +11,19 @@ from ninfer_core.derive import Derivation
 from ninfer_core.errors import CannotRead, CutShort
 from ninfer_core.io import CHUNK_BYTES, ByteSource, MemorySource, chunks
 from ninfer_core.layouts.base import Block, Span, elements, gaps
+from ninfer_core.recipes.joints import joints
 from ninfer_core.recipes.plan import TensorPlan
+from ninfer_core.recipes.restrictions import Restriction
 from ninfer_core.verify.checks import WORD_CHECKS, Asked
 from ninfer_core.verify.faults import Fault
 from ninfer_core.verify.outcomes import Part
 from ninfer_core.verify.parity import compare_block, gap_faults
 from ninfer_core.verify.pool import Buffers, Pool
+from ninfer_core.verify.restrictions import check_block as check_restrictions
+from ninfer_core.verify.sample import Sample, blocks_of, matrix_of, plan_rows
 from ninfer_core.verify.statistics import block_statistics
 from ninfer_core.verify.task import Task
+from ninfer_core.verify.whole import object_tasks
 from ninfer_core.verify.words import Planes, check_block
 
 WHOLE_BYTES = CHUNK_BYTES  # a tensor up to this size is read once and both hashed and checked from memory
@@ -28,29 +33,68 @@ class TensorPass:
     """The tasks of one tensor; every task yields a `Part`, to be merged in task order."""
 
     # There may be half a million.
-    __slots__ = ("asked", "derivation", "item", "payload", "plan", "pool", "reads_words")
+    __slots__ = ("asked", "claims", "derivation", "item", "payload", "plan", "pool", "reads_words", "rows")
 
     def __init__(
-        self, item: TensorObject, payload: ByteSource, asked: Asked, plan: TensorPlan | None, pool: Pool
+        self,
+        item: TensorObject,
+        payload: ByteSource,
+        asked: Asked,
+        plan: TensorPlan | None,
+        claims: tuple[Restriction, ...],
+        sample: Sample | None,
+        pool: Pool,
     ) -> None:
+        """`claims` are what the recipe demands of the words; with `sample` only some rows are compared with `plan`."""
         self.item, self.payload, self.asked, self.pool = item, payload, asked, pool
+        self.claims = claims
         self.plan = plan if "parity" in asked else None
+        self.rows: tuple[range, ...] | None = None  # those that are compared; None for all
+        if self.plan is not None and sample is not None:
+            self.rows = sampled_rows(item, self.plan, sample)
         self.derivation = None if self.plan is None else Derivation(self.plan)
-        self.reads_words = self.plan is not None or bool(asked.checks & WORD_CHECKS)
+        compares_all = self.plan is not None and self.rows is None
+        self.reads_words = compares_all or bool(claims) or bool(asked.checks & WORD_CHECKS)
 
     def tasks(self) -> Iterator[Task[[], Part]]:
-        """One task for a small tensor; a digest and one task a block for a large one."""
+        """One task for a small tensor; a digest and one task a block for a large one; then what else there is."""
+        yield from self._own_tasks()
+        yield from object_tasks(self.item, self.payload, self.claims, self.pool)
+        if self.plan is not None and self.rows is not None:
+            for block in blocks_of(self.item, self.rows):
+                source = self.plan.source_bytes(block.rows * block.columns)
+                yield Task(self._share(block) + source, partial(self._sampled, block))
+
+    def _own_tasks(self) -> Iterator[Task[[], Part]]:
         item = self.item
         if item.bytes <= WHOLE_BYTES:
-            source = 0 if self.plan is None else self.plan.source_bytes(elements(item.shape))
+            source = 0 if self._compared is None else self._compared.source_bytes(elements(item.shape))
             yield Task(item.bytes + source, self._whole)
             return
         yield Task(item.bytes, self._digest)
         if self.reads_words:
             yield Task(sum(gap.length for gap in gaps(item.layout, item.format, item.shape)), self._gaps)
             for block in item.layout.blocks(item.format, item.shape):
-                source = 0 if self.plan is None else self.plan.source_bytes(block.rows * block.columns)
+                compared = self._compared
+                source = 0 if compared is None else compared.source_bytes(block.rows * block.columns)
                 yield Task(self._share(block) + source, partial(self._block, block))
+
+    @property
+    def _compared(self) -> TensorPlan | None:
+        """The plan where every block is compared with it."""
+        return self.plan if self.rows is None else None
+
+    def _sampled(self, block: Block) -> Part:
+        self.pool.check()
+        part = Part()
+        try:
+            planes = read_planes(self.item, block, self.payload, self.item.offset, self.pool.buffers)
+        except (CutShort, CannotRead) as error:
+            part.error = error
+            return part
+        self._compare(block, planes, part)
+        self.pool.advance(self._share(block))
+        return part
 
     def _whole(self) -> Part:
         part = Part()
@@ -97,19 +141,22 @@ class TensorPass:
         return part
 
     def _check_gaps(self, source: ByteSource, start: int, part: Part) -> None:
-        if "layout" not in self.asked and self.plan is None:
+        compared = self._compared
+        if "layout" not in self.asked and compared is None:
             return
         for gap in gaps(self.item.layout, self.item.format, self.item.shape):
             content = self.pool.buffers.get("gap", gap.length)
             source.read_into(content.data, start + gap.offset)
-            if self.plan is not None:
-                part.faults += gap_faults(self.plan, gap.offset, content)
-            if "layout" in self.asked and content.any():
+            if content.any():
                 byte = gap.offset + int((content != 0).argmax())
                 value = f"0x{content[byte - gap.offset]:02x}"
                 message = f"byte {byte:,} of the tensor lies between two planes and is {value}"
                 count = int(np.count_nonzero(content))
-                part.faults.append(Fault("layout.gap_nonzero", count, {"byte": byte}, "0x00", value, message))
+                where = {"byte": byte}
+                if "layout" in self.asked:
+                    part.faults.append(Fault("layout.gap_nonzero", count, where, "0x00", value, message))
+                if compared is not None:
+                    part.faults += gap_faults(compared, gap.offset, content)
 
     def _check(self, block: Block, source: ByteSource, start: int, part: Part) -> None:
         self.pool.check()
@@ -123,16 +170,20 @@ class TensorPass:
             ]
         if "statistics" in self.asked:
             part.statistics.append((block, block_statistics(item.format, block, planes)))
-        if self.derivation is not None:
-            self._compare(block, planes, self.derivation, part)
+        if self.claims:
+            part.faults += check_restrictions(item, block, planes, self.claims)
+        if self._compared is not None:
+            self._compare(block, planes, part)
         self.pool.advance(self._share(block))
 
     def _share(self, block: Block) -> int:
         return block.rows * block.columns * self.item.bytes // max(1, elements(self.item.shape))
 
-    def _compare(self, block: Block, planes: Planes, derivation: Derivation, part: Part) -> None:
+    def _compare(self, block: Block, planes: Planes, part: Part) -> None:
+        if self.derivation is None:
+            return
         try:
-            comparison = compare_block(self.item, block, planes, derivation)
+            comparison = compare_block(self.item, block, planes, self.derivation)
         except (CutShort, CannotRead) as error:
             part.source_error = error
             return
@@ -140,6 +191,12 @@ class TensorPass:
         part.compared &= comparison.complete
         if comparison.sums is not None:
             part.sums.append(comparison.sums)
+
+
+def sampled_rows(item: TensorObject, plan: TensorPlan, sample: Sample) -> tuple[range, ...] | None:
+    """The rows that a sample compares; None where that is every row."""
+    rows = plan_rows(item, sample, joints(plan.tree))
+    return None if sum(map(len, rows)) == matrix_of(item)[0] else rows
 
 
 def read_planes(item: TensorObject, block: Block, source: ByteSource, start: int, buffers: Buffers) -> Planes:

@@ -83,8 +83,43 @@ def verify_command(
         str | None,
         typer.Option(
             "--recipe",
-            metavar="FILE",
-            help="The recipe that says what each object is made of.",
+            metavar="FILE|ID|auto",
+            help="The recipe that says what each object is made of: a file, a registered one, or the registered one "
+            "of the artifact's identity.",
+            show_default=False,
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            metavar="auto|MODEL/WEIGHTS|FILE",
+            help="The closed list of objects that the artifact must hold; auto picks it by the artifact's identity.",
+            show_default=False,
+        ),
+    ] = None,
+    canonical: Annotated[
+        bool,
+        typer.Option("--canonical", help="Make the target's order and tight placement a demand."),
+    ] = False,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            "--sample",
+            metavar="SHARE",
+            help="Compare only this share of the rows with the source, such as 1%; the report says what that can find.",
+            show_default="all rows",
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, help="Of the sample: the same seed, the same rows.")
+    ] = 0,
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            "--expect",
+            metavar="sha256:HEX",
+            help="The digest that the artifact must have; of other bytes nothing is said.",
             show_default=False,
         ),
     ] = None,
@@ -93,7 +128,8 @@ def verify_command(
         typer.Option(
             "--checks",
             metavar="a,b",
-            help="Only these checks: structure, layout, values, statistics, parity.",
+            help="Only these checks, of structure, layout, values, statistics, restrictions, inventory, relations, "
+            "source and parity; structure and inventory alone read no object.",
             show_default="all that apply",
         ),
     ] = None,
@@ -102,13 +138,29 @@ def verify_command(
 ) -> int:
     """Check every byte of an artifact.
 
-    With source and recipe it proves where every word came from.
+    A target tells whether it is complete; a recipe adds what its words and objects must say of each other; with the
+    sources it proves where every word came from.
 
     Exit codes: 0 passed, 1 failed, 2 no answer, 3 incomplete (something asked was not checked), 130 interrupted.
     """
     from service.cli.verify import Request, verify
 
-    return verify(Request(path, source or [], inputs or [], recipe, checks, json, threads))
+    return verify(
+        Request(
+            path,
+            source or [],
+            inputs or [],
+            recipe,
+            target,
+            canonical,
+            sample,
+            seed,
+            expect,
+            checks,
+            json,
+            threads,
+        )
+    )
 
 
 @app.command("convert")

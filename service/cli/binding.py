@@ -9,20 +9,23 @@ from pathlib import Path
 from ninfer_core.errors import CannotRead, CutShort, Usage
 from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Findings
-from ninfer_core.io import DiskFile, DiskFiles
+from ninfer_core.io import ByteSource, DiskFile, DiskFiles
 from ninfer_core.recipes import Plan, Recipe, bind, load_recipe
 from ninfer_core.sources.checkpoint import INDEX_SUFFIX
+from ninfer_core.targets import Target
+from ninfer_core.verify.against import NO_SOURCE
 
 DEFAULT_ROLE = "base"
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The plan, or None with the findings that say why there is none."""
+    """The plan, or None with the findings that say why there is none; `recipe` is the document alone."""
 
     plan: Plan | None
     findings: Findings
     reason: str = "the recipe could not be bound to its sources"
+    recipe: Recipe | None = None
 
 
 def roles(values: Sequence[str]) -> dict[str, Path]:
@@ -66,31 +69,35 @@ def require_there(paths: Iterable[Path]) -> None:
 
 
 def bound(
-    stack: ExitStack, recipe_path: Path, folders: Mapping[str, Path], inputs: Mapping[str, Path]
+    stack: ExitStack,
+    document: ByteSource,
+    folders: Mapping[str, Path],
+    inputs: Mapping[str, Path],
+    target: Target | None = None,
 ) -> Bound:
-    """The recipe put together with its checkpoints; `stack` closes the files.
+    """The recipe put together with its checkpoints, or read alone where none is given; `stack` closes the files.
 
     Raises: CannotRead for a path that cannot be read, Usage for a file where a folder is meant.
     """
     findings = Findings()
-    document = DiskFile(recipe_path)
-    stack.callback(document.close)
     opened_inputs = {}
     for name, path in inputs.items():
         opened_inputs[name] = DiskFile(path)
         stack.callback(opened_inputs[name].close)
     files = {role: stack.enter_context(_folder(path)) for role, path in folders.items()}
-    recipe = load_recipe(document, findings)
+    recipe = load_recipe(document, findings, target=target)
     if recipe is None:
         return Bound(None, findings, "the recipe is at fault")
+    if not folders and not inputs:
+        return Bound(None, findings, NO_SOURCE, recipe)
     _require_names("role", "--source or --checkpoint", recipe.sources, folders)
     _require_names("input", "--input", recipe.inputs, inputs)
     _require_named_files(recipe, folders)
     try:
-        return Bound(bind(recipe, files, opened_inputs, findings), findings)
+        return Bound(bind(recipe, files, opened_inputs, findings), findings, recipe=recipe)
     except CutShort as cut:
         report_cut_short(cut, findings, about="source")
-        return Bound(None, findings)
+        return Bound(None, findings, recipe=recipe)
 
 
 def _folder(path: Path) -> DiskFiles:

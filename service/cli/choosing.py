@@ -51,28 +51,30 @@ def _document(path: Path) -> Target:
     return target
 
 
-def recipe(stack: ExitStack, option: str, opened: Opened | None = None) -> ByteSource | None:
-    """The document of `--recipe`, closed by `stack`; None where `auto` finds none for the artifact.
+def recipe(stack: ExitStack, option: str, opened: Opened) -> ByteSource | None:
+    """The document of `--recipe` for an artifact, closed by `stack`; None where `auto` finds none for it.
 
     Raises: Usage, CannotRead.
     """
-    if option == AUTO:
-        return _registered_for(opened)
+    return _registered_for(opened) if option == AUTO else named_recipe(stack, option)
+
+
+def named_recipe(stack: ExitStack, option: str) -> ByteSource:
+    """The document in a file or of a registered recipe, closed by `stack`. Raises: Usage, CannotRead."""
     if not Path(option).exists():
         text = registered_recipe(option)
         if text is not None:
             return MemorySource(option, text)
         if "/" not in option and not option.endswith(".json"):
-            raise Usage(
-                f"{option!r} is no file and no registered recipe; registered are {', '.join(recipe_ids())}"
-            )
+            known = ", ".join(recipe_ids())
+            raise Usage(f"{option!r} is no file and no registered recipe; registered are {known}")
     source = DiskFile(Path(option))
     stack.callback(source.close)
     return source
 
 
-def _registered_for(opened: Opened | None) -> ByteSource | None:
-    if opened is None or opened.kind != "ninfer":
+def _registered_for(opened: Opened) -> ByteSource | None:
+    if opened.kind != "ninfer":
         raise Usage(f"--recipe {AUTO} needs a .ninfer artifact, whose identity names the recipe")
     artifact = read_artifact(opened.files, opened.entry, Findings())
     if artifact is None or artifact.model_id is None:

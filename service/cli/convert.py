@@ -16,6 +16,7 @@ from ninfer_core.opening import open_path
 from ninfer_core.recipes import Plan
 from service.cli import EXIT_ERROR
 from service.cli.binding import bound, named_files, roles
+from service.cli.choosing import named_recipe
 from service.cli.failures import Task, guarded, sentence, tell
 from service.cli.interrupts import Interrupted, ignore, signal_number
 from service.cli.output import CONVERSION_SCHEMA, JsonTarget, json_target, new_file, no_document, not_empty
@@ -69,7 +70,7 @@ def _convert(
     out = new_file(request.out)
     require_free([out])  # before any source is read
     with ExitStack() as stack:
-        result = bound(stack, Path(request.recipe), folders, inputs)
+        result = bound(stack, named_recipe(stack, request.recipe), folders, inputs)
         if result.plan is None:
             return _refused(result.findings, request.out, begin, target)
         return _write(stack, request, result.plan, out, begin, target)

@@ -7,13 +7,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ninfer_core.opening import open_path
+from ninfer_core.errors import Usage
+from ninfer_core.opening import Opened, open_path
 from ninfer_core.verify import Asked, asked, default_checks
 from ninfer_core.verify import verify as run_checks
 from ninfer_core.verify.against import NO_RECIPE, NO_SOURCE, Against
 from ninfer_core.verify.checks import Verdict
+from ninfer_core.verify.expected import read_digest, require_digest
 from ninfer_core.verify.report import Report
+from ninfer_core.verify.sample import Sample
 from service.cli.binding import bound, named_files, require_there, roles
+from service.cli.choosing import recipe, targets
 from service.cli.failures import Task, guarded
 from service.cli.output import JsonTarget, json_target, no_report, not_empty
 from service.cli.progress import watching
@@ -27,12 +31,17 @@ class Request:
     """The command line as it was given."""
 
     path: str
-    sources: Sequence[str]
-    inputs: Sequence[str]
-    recipe: str | None
-    checks: str | None
-    json: str | None
-    threads: int | None
+    sources: Sequence[str] = ()
+    inputs: Sequence[str] = ()
+    recipe: str | None = None
+    target: str | None = None
+    canonical: bool = False
+    sample: str | None = None
+    seed: int = 0
+    expect: str | None = None
+    checks: str | None = None
+    json: str | None = None
+    threads: int | None = None
 
 
 def verify(request: Request) -> int:
@@ -43,7 +52,7 @@ def verify(request: Request) -> int:
         not_empty("PATH", request.path)
         folders, inputs = roles(request.sources), named_files(request.inputs)
         given = [Path(request.path), *folders.values(), *inputs.values()]
-        target = json_target(request.json, [*given, *_recipe_path(request)])
+        target = json_target(request.json, [*given, *_documents(request)])
         return guarded(replace(task, target=target), lambda: _verify(request, folders, inputs, target))
 
     return guarded(task, work)
@@ -54,36 +63,76 @@ def _verify(
 ) -> int:
     begin = time.monotonic()
     # Also what no check will read: a slip of the pen is no reason to leave something unchecked.
-    require_there([*folders.values(), *inputs.values(), *_recipe_path(request)])
+    require_there([*folders.values(), *inputs.values()])
+    expected = None if request.expect is None else read_digest(request.expect)
     with ExitStack() as stack:
         opened = stack.enter_context(open_path(Path(request.path)))
-        recipe_path = _recipe_path(request)
-        with_parity = bool(folders or inputs or recipe_path)
-        checks = _asked(request.checks, default_checks(opened.kind, with_parity))
-        if with_parity and "parity" not in checks:
+        with_source = bool(folders or inputs)
+        default = default_checks(
+            opened.kind,
+            target=request.target is not None,
+            recipe=request.recipe is not None,
+            source=with_source,
+        )
+        checks = _asked(request.checks, default)
+        if with_source and "parity" not in checks:
             note = "Note: --checks leaves parity out, so nothing is compared with the source."
             print(note, file=sys.stderr)
-        against = None
-        if "parity" in checks and not recipe_path:
-            against = Against(None, reason=NO_RECIPE)
-        elif "parity" in checks and not folders:
-            against = Against(None, reason=NO_SOURCE)
-        elif "parity" in checks and opened.kind == "ninfer":
-            result = bound(stack, recipe_path[0], folders, inputs)
-            against = Against(result.plan, result.findings, result.reason)
+        against = _against(stack, request, opened, folders, inputs)
         watch = stack.enter_context(watching("verify"))
         report = run_checks(
             opened,
             checks,
             against,
+            digests=expected is not None,
             workers=request.threads,
             started=watch.started,
             progress=watch.progress,
         )
-    if against is not None:
-        report = replace(report, recipe=against.recipe_json)
+    if expected is not None:
+        report = require_digest(report, expected)
     _show(report, request.path, time.monotonic() - begin, target)
     return EXIT_CODES[report.verdict]
+
+
+def _against(
+    stack: ExitStack, request: Request, opened: Opened, folders: dict[str, Path], inputs: dict[str, Path]
+) -> Against:
+    """What the options say the artifact is to be judged against. Raises: Usage, CannotRead."""
+    chosen = None if request.target is None else targets(not_empty("--target", request.target))
+    against = Against(
+        targets=() if chosen is None else chosen.candidates,
+        auto=chosen is not None and chosen.auto,
+        canonical=request.canonical,
+        sample=_sample(request),
+    )
+    if request.canonical and chosen is None:
+        raise Usage("--canonical is about the order and placement of a target; name it with --target")
+    if against.sample is not None and not folders:
+        raise Usage("--sample is about the comparison with a source; give one with --source")
+    if request.recipe is None:
+        return replace(against, reason=NO_RECIPE) if folders or inputs else against
+    document = recipe(stack, not_empty("--recipe", request.recipe), opened)
+    if document is None:
+        return replace(against, reason="no registered recipe for the identity of this artifact")
+    # The target that was named outright is the recipe's too: it states the formats that rules leave out.
+    target = against.targets[0] if against.targets and not against.auto else None
+    result = bound(stack, document, folders, inputs, target)
+    reason = result.reason if folders or inputs or result.findings.errors else NO_SOURCE
+    return replace(against, plan=result.plan, findings=result.findings, reason=reason, recipe=result.recipe)
+
+
+def _sample(request: Request) -> Sample | None:
+    if request.sample is None:
+        return None
+    text = request.sample.strip()
+    try:
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        return Sample(share, request.seed)
+    except ValueError:
+        raise Usage(
+            f"--sample is a share such as 0.01 or 1%, above 0 and at most 1, not {request.sample!r}"
+        ) from None
 
 
 def _show(report: Report, path: str, elapsed: float, target: JsonTarget | None) -> None:
@@ -101,8 +150,9 @@ def _asked(option: str | None, default: Sequence[str]) -> Asked:
     return asked([name.strip() for name in option.split(",") if name.strip()])
 
 
-def _recipe_path(request: Request) -> list[Path]:
-    return [] if request.recipe is None else [Path(not_empty("--recipe", request.recipe))]
+def _documents(request: Request) -> list[Path]:
+    """The files among `--recipe` and `--target`, which `--json` may not replace."""
+    return [Path(one) for one in (request.recipe, request.target) if one and Path(one).exists()]
 
 
 def _stdout(option: str | None) -> JsonTarget | None:

@@ -1,0 +1,102 @@
+"""Results that hold already: what an earlier run established, and the key under which a result may stand again.
+
+A result is taken over only where everything it rests on is equal. It then says what was proved of these words once;
+it says nothing about the bytes that lie on a disk today.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from ninfer_core.identity import FileDigest, canonical_digest
+from ninfer_core.recipes.plan import ResourcePlan
+from ninfer_core.recipes.restrictions import Restriction
+from ninfer_core.verify.against import Against, ObjectPlan
+from ninfer_core.verify.checks import CHECKS, Asked
+from ninfer_core.verify.report import ObjectResult, versions
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What need not be read again.
+
+    `files` are the digests of the artifact's files in the order of its sources, None to take them; `objects` holds,
+    by ordinal, results with `reused` set; with `source` the work of check `source` is done. `digests` asks for those of
+    the files even where no check reads an object.
+    """
+
+    files: tuple[FileDigest, ...] | None = None
+    objects: Mapping[int, ObjectResult] = field(default_factory=dict)
+    source: bool = False
+    digests: bool = False
+
+
+class SourceDigests(Protocol):
+    """Names for the content that a recipe reads: equal names mean equal bytes."""
+
+    def tensor(self, role: str, name: str) -> str:
+        """Of a source tensor."""
+        ...
+
+    def file(self, role: str | None, name: str) -> str:
+        """Of a file of a role, or of an input where `role` is None."""
+        ...
+
+
+def object_key(
+    identity: str,
+    asked: Asked,
+    against: Against,
+    plan: ObjectPlan | None,
+    claims: Iterable[Restriction],
+    digests: SourceDigests,
+    related: Sequence[str] = (),
+) -> str:
+    """`sha256:` of all that the result of one object rests on: two results of one key are the same result.
+
+    `claims` are the restrictions judged for the object; `related` are the identities of the objects that check
+    `relations` sees together with it, in order. Raises: rfc8785.CanonicalizationError.
+    """
+    sample = against.sample
+    return canonical_digest(
+        {
+            "identity": identity,
+            "checks": [name for name in CHECKS if name in asked],
+            "target": against.target_digest,
+            "canonical": against.canonical,
+            "sample": None if sample is None else {"fraction": sample.fraction, "seed": sample.seed},
+            "claims": [[one.rule, one.basis, one.minimum, one.maximum, one.source] for one in claims],
+            "rule": None if plan is None else _rule(plan, against, digests),
+            "related": list(related),
+            "versions": versions(),
+        }
+    )
+
+
+def _rule(plan: ObjectPlan, against: Against, digests: SourceDigests) -> dict[str, Any]:
+    if isinstance(plan, ResourcePlan):
+        return {"resource": digests.file(plan.role, plan.file)}
+    rule: dict[str, Any] = {
+        "tree": dict(plan.tree),
+        "encode": plan.encode,
+        "producer": None if plan.producer is None else asdict(plan.producer),
+        "sources": [[role, name, digests.tensor(role, name)] for role, name in plan.sources],
+        "inputs": [[name, digests.file(None, name)] for name in plan.inputs],
+    }
+    if _reads_ids(plan.tree) and against.plan is not None:
+        # Row numbers come out of another rule, out of an input and out of a resource: all of them take part.
+        rule["recipe"] = against.plan.recipe.digest
+        rule["files"] = [
+            [item.role, item.file, digests.file(item.role, item.file)]
+            for item in against.plan.objects
+            if isinstance(item, ResourcePlan)
+        ]
+    return rule
+
+
+def _reads_ids(tree: Any) -> bool:
+    if isinstance(tree, list):
+        return any(map(_reads_ids, tree))
+    if not isinstance(tree, Mapping):
+        return False
+    return tree.get("op") in ("gather_rows", "ranked_token_ids") or any(map(_reads_ids, tree.values()))
