@@ -7,7 +7,10 @@ from alembic import context
 from service.records.models import Base
 
 LOCK_SECONDS = 10  # a migration waits no longer for a table: whoever uses the table would wait behind it
-NOT_REFLECTED = ("ix_results_worst",)  # SQLite does not tell in which order an index runs
+NOT_REFLECTED = (
+    "ix_results_worst",
+    "ix_comparison_objects_worst",
+)  # SQLite does not tell in which order an index runs
 
 connection = context.config.attributes["connection"]
 sqlite = connection.dialect.name == "sqlite"

@@ -115,7 +115,10 @@ def _worst(
     ranks: Sequence[int],
 ) -> Page[ComparisonObject]:
     row = ComparisonObject
-    wanted = [*conditions, row.rank.in_(ranks)] if ranks else [*conditions]
+    wanted = [*conditions]
+    if ranks:
+        # Between the ends, not one by one: so the index is walked once, and in order.
+        wanted.append(row.rank.between(min(ranks), max(ranks)))
     after = decode(cursor, _WORST, ordinal, _weight, ordinal)
     if after is not None:
         rank, weight, place = after
