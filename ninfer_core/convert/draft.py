@@ -1,6 +1,6 @@
 """A conversion planned: its tasks, which write blocks anywhere, and the one step that makes an artifact of them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,10 @@ from ninfer_core.findings import Findings
 from ninfer_core.identity import DIGEST_PREFIX, FileDigest, content_root, resource_identity, tensor_identity
 from ninfer_core.io import sha256
 from ninfer_core.layouts import RESOURCE_ENCODING
+from ninfer_core.recipes.document import Recipe
 from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan, report_source_changes
+from ninfer_core.recipes.preflight import source_tasks
+from ninfer_core.recipes.producers import refuse_foreign
 from ninfer_core.verify import faults
 from ninfer_core.verify.outcomes import Encoded, Outcomes
 from ninfer_core.verify.pool import Pool
@@ -38,23 +41,31 @@ class Draft:
     """
 
     def __init__(self, plan: Plan, name: str, revision: int, max_file_bytes: int | None, pool: Pool) -> None:
-        """`name` is that of the entry; its parts are named after it. Raises: Usage."""
+        """`name` is that of the entry; its parts are named after it. Raises: Usage.
+
+        A plan with objects of foreign producers has no tasks, and composes to the refusal that names them.
+        """
         specs = [_spec(item) for item in plan.objects]
         self.plan, self.pool = plan, pool
-        self.blueprint = blueprint(name, specs, _heading(plan), revision, max_file_bytes)
+        self._refusal = Findings()
+        refuse_foreign(plan.recipe, self._refusal)
+        self.blueprint = blueprint(name, specs, heading(plan.recipe), revision, max_file_bytes)
         self.totals = Totals(
             len(specs), self.blueprint.bytes * 3
         )  # encoded, then hashed by object and by file
         self._sizes = [spec.bytes for spec in specs]
         self._counts: list[int] = []  # tasks of each object
-        tasks: list[Task[[Sink], Encoded]] = []
-        for ordinal in range(len(specs)):
-            before = len(tasks)
-            tasks += self._object_tasks(ordinal)
-            self._counts.append(len(tasks) - before)
-        self.tasks: Sequence[Task[[Sink], Encoded]] = tasks
+        tasks: list[Task[[Sink], Encoded | Findings]] = []
+        if not self._refusal.errors:
+            compared = source_tasks(plan, pool)
+            tasks += (Task(task.bytes, partial(_without_sink, task.run)) for task in compared)
+            for ordinal in range(len(specs)):
+                before = len(tasks)
+                tasks += self._object_tasks(ordinal)
+                self._counts.append(len(tasks) - before)
+        self.tasks: Sequence[Task[[Sink], Encoded | Findings]] = tasks
 
-    def compose(self, outcomes: Iterable[Encoded], output: Output) -> Conversion:
+    def compose(self, outcomes: Iterable[Encoded | Findings], output: Output) -> Conversion:
         """Merge, check and digest; `output` holds what the tasks wrote, and is complete but for its names afterwards.
 
         Nothing is published: when `written` of the result is set, its files may be. Refused outcomes are answered
@@ -62,7 +73,8 @@ class Draft:
         CannotRead.
         """
         findings = Findings()
-        objects = self._merge(Outcomes(outcomes), findings)
+        findings.extend(self._refusal)
+        objects = [] if findings.errors else self._merge(Outcomes(outcomes), findings)
         report_source_changes(self.plan, findings)
         if findings.errors:
             return self._conversion(findings, objects)
@@ -95,7 +107,7 @@ class Draft:
             tuple(objects),
             files,
             root,
-            dict(self.plan.unused_sources),
+            self.plan.accounting,
         )
 
     def _object_tasks(self, ordinal: int) -> Iterator[Task[[Sink], Encoded]]:
@@ -108,6 +120,8 @@ class Draft:
         yield from TensorEncoder(plan, item, self.pool).tasks()
 
     def _merge(self, done: Outcomes, findings: Findings) -> list[Written]:
+        for _ in range(len(self.tasks) - sum(self._counts)):
+            findings.extend(done.take(Findings))
         objects = []
         places = zip(self.plan.objects, self.blueprint.offsets, self._sizes, self._counts, strict=True)
         for plan, offset, size, count in places:
@@ -149,14 +163,18 @@ class Draft:
                 )
 
 
+def _without_sink(run: Callable[[], Findings], _: Sink) -> Findings:
+    return run()
+
+
 def _spec(item: TensorPlan | ResourcePlan) -> ObjectSpec:
     if isinstance(item, TensorPlan):
         return TensorSpec(item.name, item.shape, item.fmt, item.layout)
     return ResourceSpec(item.name, item.source.size)
 
 
-def _heading(plan: Plan) -> Heading:
-    recipe = plan.recipe
+def heading(recipe: Recipe) -> Heading:
+    """What the directory says beside its objects."""
     sections: dict[str, Any] = {}
     if recipe.metadata is not None:
         sections["metadata"] = dict(recipe.metadata)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ninfer_core.findings import Finding
 from ninfer_core.identity import FileDigest, artifact_digest
+from ninfer_core.recipes.accounting import Accounting, accounting_json, unused_sources
 from ninfer_core.recipes.plan import ResourcePlan, TensorPlan
 from ninfer_core.verify.report import finding_json, versions
 
@@ -37,7 +38,7 @@ class Conversion:
     objects: tuple[Written, ...]
     files: tuple[FileDigest, ...]
     content_root: str | None
-    unused_sources: dict[str, tuple[str, ...]]
+    accounting: Accounting
 
     @property
     def digest(self) -> str | None:
@@ -61,7 +62,8 @@ class Conversion:
             },
             "recipe": {"digest": self.recipe},
             "objects": [_object_json(item) for item in self.objects],
-            "unused_sources": {role: list(names) for role, names in self.unused_sources.items()},
+            "unused_sources": unused_sources(self.accounting),
+            "accounting": accounting_json(self.accounting),
             "findings": [finding_json(finding) for finding in self.findings],
             "versions": versions(),
         }
@@ -76,6 +78,7 @@ def refused_json(findings: Iterable[Finding]) -> dict[str, Any]:
         "recipe": None,
         "objects": [],
         "unused_sources": {},
+        "accounting": {},
         "findings": [finding_json(finding) for finding in findings],
         "versions": versions(),
     }
@@ -99,6 +102,8 @@ def _object_json(item: Written) -> dict[str, Any]:
         "layout": plan.layout.name,
         "shape": list(plan.shape),
         "encode": plan.encode,
+        "moves": plan.tree,
+        "inputs": list(plan.inputs),
         "sources": [{"role": role, "tensor": tensor} for role, tensor in plan.sources],
         "rescued_groups": item.rescued,
         "clamped_lanes": item.clamped,

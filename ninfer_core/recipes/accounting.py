@@ -74,6 +74,13 @@ class _Excuses:
         return next((reason for glob, reason in self._globs if matches(glob, name)), None)
 
 
+def unused_sources(accounting: Accounting) -> dict[str, list[str]]:
+    """By role, the source tensors that no object reads, excused or not."""
+    return {
+        role: [name for name, use in uses.items() if not use.objects] for role, uses in accounting.items()
+    }
+
+
 def accounting_json(accounting: Accounting) -> dict[str, dict[str, object]]:
     """Strict JSON values: by role the counts, and every tensor that is not simply used, with the reason if any.
 

@@ -12,7 +12,7 @@ from ninfer_core.findings import Findings
 from ninfer_core.formats import NumericFormat
 from ninfer_core.io import ByteSource
 from ninfer_core.layouts.base import Layout, Shape
-from ninfer_core.recipes.accounting import Accounting
+from ninfer_core.recipes.accounting import Accounting, unused_sources
 from ninfer_core.recipes.bundles import Bundle
 from ninfer_core.recipes.document import Recipe
 from ninfer_core.recipes.evidence import EvidenceKind
@@ -99,10 +99,7 @@ class Plan:
     @property
     def unused_sources(self) -> Mapping[str, tuple[str, ...]]:
         """By role, the source tensors that no rule reads."""
-        return {
-            role: tuple(name for name, use in uses.items() if not use.objects)
-            for role, uses in self.accounting.items()
-        }
+        return {role: tuple(names) for role, names in unused_sources(self.accounting).items()}
 
 
 def report_source_changes(plan: Plan, findings: Findings) -> None:

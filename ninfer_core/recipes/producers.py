@@ -5,10 +5,16 @@ Such words cannot be derived again. What remains is whether they are legal, and 
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ninfer_core.documents.fields import Fields
+from ninfer_core.findings import Findings
+from ninfer_core.recipes.encoders import ENCODERS
+from ninfer_core.sources.json_text import listed
 from ninfer_core.strict_json import Members, Real
+
+if TYPE_CHECKING:
+    from ninfer_core.recipes.document import Recipe
 
 MEASURES: Final = ("max_abs_error", "max_scale_error", "nmse", "min_sqnr_db")
 
@@ -82,3 +88,24 @@ def _limit(fields: Fields, name: str) -> float | None:
         fields.wrong_value(name, "a finite number that is not negative")
         return None
     return float(number)
+
+
+def refuse_foreign(recipe: "Recipe", findings: Findings) -> None:
+    """One finding that names every object of a foreign producer: such a recipe can be verified, not converted."""
+    foreign = [rule for rule in recipe.rules if rule.producer is not None]
+    if not foreign:
+        return
+    objects = [name for rule in foreign for name in rule.objects]
+    producers = list(dict.fromkeys(rule.maker for rule in foreign))
+    found = Findings()
+    found.add(
+        "recipe.producer_foreign",
+        f"{len(objects):,} objects are made by {listed(producers)}, which is no encoder of ours: {listed(objects)}.",
+        object=objects[0],
+        where={"objects": objects, "producers": producers},
+        expected=", ".join(ENCODERS),
+        found=listed(producers),
+        count=len(objects),
+    )
+    found.blame("recipe")
+    findings.extend(found)
