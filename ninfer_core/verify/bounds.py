@@ -155,16 +155,17 @@ def _fault(
         scale = float(scales.of(index, block)[0])
         measure, limit = "max_scale_error", bound.max_scale_error
         found = f"{error / scale:g} scales" if scale else f"{error:g} under a zero scale"
-    row, column = divmod(first, block.columns)
-    where = {
-        "row": block.row + row,
-        "column": block.column + column,
-        "measure": measure,
-        "source": repr(x),
-        "value": repr(y),
-    }
-    message = f"row {where['row']}, column {where['column']}: {y:g} for {x:g}, {measure} is {found}"
-    return Fault("parity.bound_exceeded", count, where, f"at most {limit:g}", found, message, {"rows": rows})
+    where: dict[str, Any] = {"measure": measure, "source": repr(x), "value": repr(y)}
+    if isinstance(plan.fmt, DirectFormat):
+        place = {"index": block.column + first}
+        samples = {}
+    else:
+        row, column = divmod(first, block.columns)
+        place = {"row": block.row + row, "column": block.column + column}
+        samples = {"rows": rows}
+    named = ", ".join(f"{key} {value}" for key, value in place.items())
+    message = f"{named}: {y:g} for {x:g}, {measure} is {found}"
+    return Fault("parity.bound_exceeded", count, place | where, f"at most {limit:g}", found, message, samples)
 
 
 def _values(words: NDArray[Any], dtype: str) -> Values:
