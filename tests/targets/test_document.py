@@ -146,7 +146,10 @@ BROKEN: dict[str, tuple[Document, str]] = {
     "view of a resource": (view(of="frontend/tokenizer.json"), "view_parent_unknown"),
     "view in layers that are not": (view(each={"l": "none"}), "set_unknown"),
     "two views of one name": (view(view="layers/{l}/k"), "view_duplicate"),
-    "view named as an object": (view(view="norm", of="layers/0/qkv", each=None), "view_duplicate"),
+    "view named as an object": (
+        document(views=[*document()["views"], {"view": "layers/0/qkv", "of": "norm", "rows": [0, 16]}]),
+        "view_duplicate",
+    ),
     "view of an unknown variable": (view(view="layers/{m}/q"), "template_invalid"),
     "alias of nothing": (alias(objects=["nothing"]), "view_parent_unknown"),
     "alias of no objects": (alias(objects=[]), "value_invalid"),
