@@ -29,6 +29,7 @@ SAFETENSORS_WORDS = {
     "I64": "<u8",
     "I32": "<u4",
     "U8": "u1",
+    "F8_E4M3": "u1",
 }
 
 
