@@ -32,6 +32,7 @@ LEFT_OUT: Final = "the object is not what the target says"
 class Basis:
     """`skipped` says why a whole check cannot run; `excluded` are the ordinals that fail B2 or B3."""
 
+    sound: bool = True  # no error of the structure: entries can be trusted
     target: Target | None = None
     plans: Mapping[str, ObjectPlan] = field(default_factory=dict)
     claims: Mapping[int, tuple[Restriction, ...]] = field(default_factory=dict)
@@ -60,8 +61,8 @@ class Basis:
 
 def settle(artifact: Artifact, asked: Asked, against: Against, findings: Findings, pool: Pool) -> Basis:
     """Compare the directory with target and recipe; what is wrong with it is a finding."""
-    basis = Basis()
     broken = any(item.about == "artifact" and item.check == "structure" for item in findings.errors)
+    basis = Basis(sound=not broken)
     if broken:
         later: tuple[CheckName, ...] = ("inventory", "relations", "parity")
         basis.skipped |= {name: BROKEN_STRUCTURE for name in later if name in asked}

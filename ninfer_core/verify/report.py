@@ -98,6 +98,7 @@ class Report:
     recipe: Mapping[str, Any] | None = None
     target: Mapping[str, Any] | None = None
     sample: Mapping[str, Any] | None = None
+    stored: int | None = None  # bytes of all files, where none of them was to be digested
 
     @property
     def digest(self) -> str | None:
@@ -113,7 +114,7 @@ class Report:
     @property
     def bytes(self) -> int:
         """Of all files."""
-        return sum(file.bytes for file in self.files)
+        return self.stored if self.stored is not None else sum(file.bytes for file in self.files)
 
     def as_json(self) -> dict[str, Any]:
         """The report as strict JSON values."""

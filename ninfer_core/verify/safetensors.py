@@ -1,7 +1,8 @@
-"""The engine for safetensors files and sharded sets: structure, digests, and what is odd about the words."""
+"""The engine for safetensors files and sharded sets: structure, digests, codes and scales, what is odd about words."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,8 @@ from ninfer_core.sources.checkpoint import INDEX_SUFFIX, Checkpoint, Kind, open_
 from ninfer_core.sources.dtypes import DTYPES
 from ninfer_core.sources.safetensors import SourceTensor
 from ninfer_core.verify.checks import Asked, CheckName
+from ninfer_core.verify.declared import check_declared, read_declarations
+from ninfer_core.verify.dialects import misfits
 from ninfer_core.verify.files import digest_tasks, take_digests
 from ninfer_core.verify.metrics import WORDS, word_metrics
 from ninfer_core.verify.outcomes import Outcome, Outcomes, Scan
@@ -37,8 +40,12 @@ _BYTES: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple
 _NOT_HERE: dict[CheckName, str] = {
     "layout": "a safetensors file has no registered layout",
     "values": "no word of a safetensors file is illegal",
+    "restrictions": "only .ninfer artifacts are made by a recipe",
+    "inventory": "only .ninfer artifacts have a registered target",
+    "source": "only .ninfer artifacts are made of a source",
     "parity": "only .ninfer artifacts are compared with a source",
 }
+_SHARD = re.compile(r"-\d{5}-of-(?!00001)\d{5}\.safetensors$")
 
 
 def prepare_safetensors(files: FileSet, entry: str, asked: Asked, pool: Pool) -> Prepared:
@@ -46,7 +53,29 @@ def prepare_safetensors(files: FileSet, entry: str, asked: Asked, pool: Pool) ->
     findings = Findings()
     kind = Kind.INDEX if entry.endswith(INDEX_SUFFIX) else Kind.FILE
     checkpoint = open_checkpoint(files, kind, entry, findings)
-    return _Pass(files.open(entry), checkpoint, kind, asked, findings, pool)
+    skipped = {check: reason for check, reason in _NOT_HERE.items() if check in asked}
+    if checkpoint is not None and "relations" in asked:
+        reason = _relate(checkpoint, kind, findings)
+        if reason is not None:
+            skipped["relations"] = reason
+    return _Pass(files.open(entry), checkpoint, kind, asked, skipped, findings, pool)
+
+
+def _relate(checkpoint: Checkpoint, kind: Kind, findings: Findings) -> str | None:
+    """Check `relations`, which reads no tensor; a reason where it cannot be answered."""
+    ordinals = {name: ordinal for ordinal, name in enumerate(checkpoint.tensors)}
+    declarations = read_declarations(checkpoint.folder)
+    alone = kind is Kind.FILE and _SHARD.search(checkpoint.name) is not None
+    elsewhere = 0
+    for misfit in misfits(checkpoint.tensors, declarations.block):
+        if alone and misfit.missing:
+            elsewhere += 1
+        else:
+            misfit.report(ordinals[misfit.name], findings)
+    check_declared(checkpoint.tensors, ordinals, declarations, findings)
+    if elsewhere:
+        return f"this is one shard of several, and {elsewhere} partners of its tensors are in others: verify the index"
+    return None
 
 
 class _Pass:
@@ -58,11 +87,12 @@ class _Pass:
         checkpoint: Checkpoint | None,
         kind: Kind,
         asked: Asked,
+        skipped: Mapping[CheckName, str],
         findings: Findings,
         pool: Pool,
     ) -> None:
         self.pool = pool
-        self._kind, self._asked, self._findings = kind, asked, findings
+        self._kind, self._asked, self._skipped, self._findings = kind, asked, skipped, findings
         self._sound = checkpoint is not None
         self._sources: tuple[ByteSource, ...] = (entry,)
         self._tensors: tuple[SourceTensor, ...] = ()
@@ -85,7 +115,7 @@ class _Pass:
         findings = Findings()
         findings.extend(self._findings)
         asked = self._asked
-        skipped = {check: reason for check, reason in _NOT_HERE.items() if check in asked}
+        skipped = dict(self._skipped)
         if not self._sound:
             skipped |= dict.fromkeys(asked.checks - {"structure"}, "there is no sound header to read")
         done = Outcomes(outcomes)
@@ -119,7 +149,7 @@ class _Pass:
 
 
 def _result(ordinal: int, tensor: SourceTensor, asked: Asked) -> ObjectResult:
-    concerns = asked.checks & {"structure", "statistics"}
+    concerns = asked.checks & {"structure", "statistics", "relations"}
     return ObjectResult(
         ordinal,
         tensor.name,

@@ -1,6 +1,8 @@
 """A report for a person: the verdict, what was checked, what was found, the verdict again with what it rests on."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -54,7 +56,8 @@ def show_report(report: Report, path: str, elapsed: float) -> None:
 
 
 def _artifact(out: Console, report: Report) -> None:
-    parts = [digest(report.digest, whole=not out.is_terminal), size(report.bytes)]
+    named = "no digest taken" if report.stored is not None else digest(report.digest, not out.is_terminal)
+    parts = [named, size(report.bytes)]
     parts.append(f"revision {report.revision}" if report.revision is not None else report.kind)
     identity = " / ".join(part for part in (report.model_id, report.weights_id) if part) or report.name
     if identity:
@@ -65,13 +68,40 @@ def _artifact(out: Console, report: Report) -> None:
     if report.recipe is not None:
         recipe = digest(str(report.recipe.get("digest")), whole=not out.is_terminal)
         out.print(hanging("  recipe       ", f"{recipe}   {report.recipe.get('recipe_id', '')}", out.width))
+    if report.target is not None:
+        target = digest(str(report.target["digest"]), whole=not out.is_terminal)
+        named = f"{report.target['model_id']} / {report.target['weights_id']}"
+        known = "" if report.target["registered"] else "   not a registered one"
+        out.print(hanging("  target       ", f"{target}   {named}{known}", out.width))
+    evidence = Counter(item.evidence for item in report.objects if item.evidence is not None)
+    if evidence:
+        counted = ", ".join(f"{count:,} {kind}" for kind, count in sorted(evidence.items()))
+        out.print(
+            hanging("  evidence     ", f"{counted} of {plural(len(report.objects), 'object')}", out.width)
+        )
+    if report.sample is not None:
+        out.print(hanging("  sample       ", _sample(report.sample), out.width))
+
+
+def _sample(sample: Mapping[str, Any]) -> str:
+    """How much was compared, and what such a sample finds."""
+    found = {name: _chance(value) for name, value in sample["detects"].items()}
+    return (
+        f"{sample['rows']:,} of {sample['of_rows']:,} rows, seed {sample['seed']}; it finds one wrong row in all with "
+        f"{found['one_row']}, 1 in 1,000 with {found['one_permille']}, 1 in 100 with {found['one_percent']}"
+    )
+
+
+def _chance(probability: float) -> str:
+    return "over 99.99%" if 0.9999 < probability < 1 else f"{probability:.2%}"
 
 
 def _checks(out: Console, report: Report) -> None:
     rows = []
     for check in report.checks:
         ran = check.outcome != "not_asked"
-        counts = (_counted(check, report), size(check.bytes)) if ran else ("", "")
+        counted = ran and check.name != "source"  # which is about files, not about objects
+        counts = (_counted(check, report), size(check.bytes)) if counted else ("", "")
         rows.append((check.name, _word(check)[0], *counts, clean(check.reason or "")))
     lines = aligned([row[:-1] for row in rows], (False, False, True, True))
     width = max(map(len, lines))
@@ -88,8 +118,11 @@ def _checks(out: Console, report: Report) -> None:
 
 
 def _word(check: CheckResult) -> tuple[str, str]:
+    """The outcome, and where it passed on less than today's bytes, on what."""
     if check.outcome == "not_checked" and check.coverage == "partial":
         return "partly", _OUTCOMES["not_checked"][1]
+    if check.outcome == "passed" and check.coverage in ("sampled", "reused"):
+        return check.coverage, "yellow" if check.coverage == "sampled" else "cyan"
     return _OUTCOMES[check.outcome]
 
 
@@ -166,8 +199,13 @@ def _rests_on(report: Report) -> str:
     open_checks = [
         check.name
         for check in report.checks
-        if check.outcome == "not_checked" or (check.outcome == "failed" and check.coverage != "full")
+        if check.outcome == "not_checked"
+        or (check.outcome == "failed" and check.coverage in ("partial", "none"))
     ]
+    for extent, what in (("sampled", "on a sample only"), ("reused", "taken over from an earlier run")):
+        names = [check.name for check in report.checks if check.coverage == extent]
+        if names:
+            parts.append(f"{', '.join(names)} {what}")
     if open_checks:
         parts.append(f"not wholly checked: {', '.join(open_checks)}")
     else:

@@ -155,11 +155,7 @@ def test_what_was_asked_and_not_done_is_incomplete(tmp_path: Path):
     parity = next(check for check in report.checks if check.name == "parity")
     assert (parity.outcome, parity.coverage, parity.objects) == ("not_checked", "none", 0)
     assert parity.reason
-    assert {check.name for check in report.checks if check.outcome == "not_asked"} == {
-        "layout",
-        "values",
-        "statistics",
-    }
+    assert {check.name for check in report.checks if check.outcome != "not_asked"} == {"structure", "parity"}
 
 
 def test_asking_for_nothing_or_nonsense():
@@ -168,8 +164,12 @@ def test_asking_for_nothing_or_nonsense():
     with pytest.raises(Usage, match="'value'"):
         asked(("value",))
     assert "structure" in asked(("values",))
-    assert default_checks("ninfer", True)[-1] == "parity"
-    assert "values" not in default_checks("safetensors", False)
+    own = ("structure", "layout", "values", "statistics")
+    assert default_checks("ninfer") == own
+    assert default_checks("ninfer", target=True) == (*own, "inventory")
+    assert default_checks("ninfer", recipe=True) == (*own, "restrictions", "relations")
+    assert default_checks("ninfer", recipe=True, source=True)[-2:] == ("source", "parity")
+    assert "values" not in default_checks("safetensors")
 
 
 class Shrinking(MemorySource):
