@@ -9,7 +9,6 @@ from sqlalchemy.orm import Session
 
 from ninfer_core import recipes as core
 from ninfer_core.errors import Usage
-from ninfer_core.findings import Findings
 from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.io import is_plain_name
 from ninfer_core.opening import ENTRY_SUFFIX, ArtifactKind
@@ -20,7 +19,6 @@ from service.errors import (
     BlobsMissing,
     CheckUnknown,
     Fault,
-    Internal,
     InvalidRequest,
     RecipeMismatch,
     ReferenceUnknown,
@@ -35,8 +33,20 @@ _PART_SUFFIX_BYTES: Final = len(".part-0001")
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """About what share of the rows is compared, and the seed of the choice."""
+
+    fraction: float
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Verify:
-    """Verify an artifact; `recipe` is a digest, or the text of a document."""
+    """Verify an artifact; `recipe` is a digest, the id of a registered one, `auto`, or the text of a document.
+
+    `target` is a digest, `model/weights` or `auto`. With `full` nothing is taken over from earlier runs, with
+    `max_age_seconds` nothing that is older.
+    """
 
     type: ClassVar[Literal["verify"]] = "verify"
     artifact: str
@@ -44,6 +54,11 @@ class Verify:
     checkpoints: Mapping[str, str] = field(default_factory=dict)  # role -> id
     inputs: Mapping[str, str] = field(default_factory=dict)  # name -> digest
     recipe: str | bytes | None = None
+    target: str | None = None
+    canonical: bool = False
+    sample: Sample | None = None
+    full: bool = False
+    max_age_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +72,33 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Convert:
-    """Make an artifact; `recipe` is a digest, or the text of a document."""
+    """Make an artifact; `recipe` is a digest, the id of a registered one, or the text of a document."""
 
     type: ClassVar[Literal["convert"]] = "convert"
     recipe: str | bytes
     checkpoints: Mapping[str, str]
     output: Output
     inputs: Mapping[str, str] = field(default_factory=dict)
+    target: str | None = None
 
 
 def settled(
-    parts: Parts, session: Session, project_id: str, request: Verify | Convert, recipe: core.Recipe | None
+    parts: Parts,
+    session: Session,
+    project_id: str,
+    request: Verify | Convert,
+    recipe: core.Recipe | None,
+    target: str | None,
 ) -> tuple[dict[str, Any], str | None]:
-    """The request as workflows read it, and the id of the artifact to verify; `recipe` is the one that it names.
+    """The request as workflows read it, and the id of the artifact to verify.
+
+    `recipe` is the one that it names, `target` the digest of the one that it names, or `auto`.
 
     Raises: CheckUnknown, ReferenceUnknown, BlobsMissing, RecipeMismatch, InvalidRequest.
     """
     artifact = _artifact(session, project_id, request.artifact) if isinstance(request, Verify) else None
+    if isinstance(request, Verify):
+        _require_sense(request)
     _require_checkpoints(session, project_id, request.checkpoints)
     _require_inputs(parts, session, project_id, request.inputs)
     whole: dict[str, Any] = {"type": request.type}
@@ -81,14 +106,21 @@ def settled(
         # As on the command line, half of what parity needs leaves it asked and unchecked; a slip of names does not.
         if recipe is not None:
             _require_agreement(recipe, request, whole_set=bool(request.checkpoints))
-        with_parity = bool(request.checkpoints or request.inputs or recipe)
         kind = cast(ArtifactKind, artifact.kind)
-        checks = _checks(request.checks or default_checks(kind, with_parity))
+        checks = _checks(request.checks or _usual(kind, request, recipe, target))
         whole |= {"artifact": artifact.digest, "checks": checks}
+        sample = request.sample
+        whole |= {
+            "canonical": request.canonical,
+            "sample": None if sample is None else {"fraction": sample.fraction, "seed": sample.seed},
+            "full": request.full,
+            "max_age_seconds": request.max_age_seconds,
+        }
     whole |= {
         "checkpoints": dict(request.checkpoints),
         "inputs": dict(request.inputs),
         "recipe": recipe.digest if recipe is not None else None,
+        "target": target,
     }
     if isinstance(request, Convert) and recipe is not None:
         _require_agreement(recipe, request, whole_set=True)
@@ -96,16 +128,28 @@ def settled(
     return whole, artifact.id if artifact is not None else None
 
 
-def stored_recipe(parts: Parts, project_id: str, digest: str) -> core.Recipe:
-    """The recipe that a job names, read outside of any transaction. Raises: ReferenceUnknown."""
-    with parts.database.read() as session:
-        row = content.recipe(session, project_id, digest)
-    if row is None:
-        raise _unknown("recipe", digest, "$.recipe")
-    recipe = core.parse_recipe(row.document.encode(), Findings())
-    if recipe is None:
-        raise Internal(f"The stored recipe {digest} can no longer be read.")
-    return recipe
+def _require_sense(request: Verify) -> None:
+    """Refuse what would say nothing, as the command line does. Raises: InvalidRequest."""
+    faults = []
+    if request.canonical and request.target is None:
+        why = "it is about the order and placement of a target, and no target is named"
+        faults.append(Fault("body", "$.canonical", why))
+    if request.sample is not None and not request.checkpoints:
+        why = "it is about the comparison with a source, and no checkpoint is named"
+        faults.append(Fault("body", "$.sample", why))
+    if faults:
+        raise InvalidRequest("A part of the request says nothing.", *faults)
+
+
+def _usual(
+    kind: ArtifactKind, request: Verify, recipe: core.Recipe | None, target: str | None
+) -> tuple[str, ...]:
+    return default_checks(
+        kind,
+        target=target is not None,
+        recipe=recipe is not None,
+        source=bool(request.checkpoints or request.inputs),
+    )
 
 
 def safe_name(recipe: core.Recipe) -> str:
@@ -135,7 +179,7 @@ def _checks(names: Iterable[str]) -> list[str]:
 def _artifact(session: Session, project_id: str, digest: str) -> Artifact:
     artifact = content.find_artifact(session, project_id, digest)
     if artifact is None:
-        raise _unknown("artifact", digest, "$.artifact")
+        raise unknown("artifact", digest, "$.artifact")
     return artifact
 
 
@@ -194,6 +238,7 @@ def _output(output: Output, recipe: core.Recipe) -> dict[str, Any]:
     return {"revision": output.revision, "max_file_bytes": output.max_file_bytes, "name": name}
 
 
-def _unknown(what: str, name: str, path: str) -> ReferenceUnknown:
+def unknown(what: str, name: str, path: str) -> ReferenceUnknown:
+    """The refusal of a name that stands for nothing here."""
     detail = f"this project holds no {what} {name}"
     return ReferenceUnknown(f"T{detail[1:]}.", Fault("body", path, detail))

@@ -1,6 +1,6 @@
-"""Jobs: validated in full, committed with their run or conversion, and only then made known to the durable engine.
+"""Jobs: validated in full, committed with their run, conversion or comparison, and only then made known to the durable engine.
 
-A run and a conversion carry the id of their job. `Job.request` is what a workflow reads: digests and ids, no documents.
+A run, a conversion and a comparison carry the id of their job. `Job.request` is what a workflow reads: digests and ids, no documents.
 """
 
 import hashlib
@@ -13,17 +13,25 @@ from sqlalchemy.orm import Session
 from ninfer_core.identity import DIGEST_PREFIX
 from service import recipes
 from service.artifacts import start
+from service.comparisons import Compare
+from service.comparisons import settled as settled_comparison
 from service.errors import Fault, IdempotencyKeyReused, JobNotFound
-from service.job_requests import Convert, Verify, settled, stored_recipe
+from service.job_requests import Convert, Verify, settled
+from service.job_targets import named_target, recipe_of, stored_recipe
 from service.parts import Parts
-from service.records import conversions, jobs, runs, views
+from service.records import comparisons, conversions, jobs, runs, views
 from service.records.jobs import Progress
-from service.records.models import Conversion, Job, JobEvent, Run
+from service.records.models import Comparison, Conversion, Job, JobEvent, Run
 from service.records.pages import Page
 from service.records.types import new_id, now
 
 JobState = Literal["queued", "running", "passed", "failed", "incomplete", "error", "cancelled"]
 _EVENTS_AT_ONCE: Final = 500
+_WHOLES: Final = {
+    "verify": "runs",
+    "convert": "conversions",
+    "compare": "comparisons",
+}  # what a job leaves behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +56,40 @@ class JobView:
     artifact: str | None
 
 
-def create(parts: Parts, project_id: str, request: Verify | Convert, sent: Sent) -> Job:
+def create(parts: Parts, project_id: str, request: Verify | Convert | Compare, sent: Sent) -> Job:
     """A new job, or the one that this key and body started before.
 
     Raises: CheckUnknown, ReferenceUnknown, BlobsMissing, RecipeFaulty, RecipeMismatch, IdempotencyKeyReused.
     """
     job = _known(parts, project_id, sent)
     if job is None:
-        draft = recipes.read(request.recipe) if isinstance(request.recipe, bytes) else None
-        recipe = draft.recipe if draft is not None else None
-        if isinstance(request.recipe, str):
-            recipe = stored_recipe(parts, project_id, request.recipe)
-        with parts.database.write() as session:
-            whole, artifact_id = settled(parts, session, project_id, request, recipe)
-            if draft is not None:
-                recipes.keep(session, project_id, draft)
-            job = _add(session, project_id, whole, artifact_id, sent)
+        if isinstance(request, Compare):
+            job = _new_comparison(parts, project_id, request, sent)
+        else:
+            job = _new(parts, project_id, request, sent)
     if job.state == "queued":
         start(parts, job.type, job.id, job.id)
     return job
+
+
+def _new(parts: Parts, project_id: str, request: Verify | Convert, sent: Sent) -> Job:
+    named = named_target(parts, project_id, request.target)
+    given = recipe_of(parts, project_id, request, named.contract)
+    draft = recipes.read(given, named.contract) if isinstance(given, bytes) else None
+    recipe = draft.recipe if draft is not None else None
+    if isinstance(given, str):
+        recipe = stored_recipe(parts, project_id, given, named.contract)
+    with parts.database.write() as session:
+        whole, artifact_id = settled(parts, session, project_id, request, recipe, named.name)
+        if draft is not None:
+            recipes.keep(session, project_id, draft)
+        return _add(session, project_id, whole, artifact_id, sent)
+
+
+def _new_comparison(parts: Parts, project_id: str, request: Compare, sent: Sent) -> Job:
+    with parts.database.write() as session:
+        whole, compared = settled_comparison(session, project_id, request)
+        return _add(session, project_id, whole, None, sent, compared)
 
 
 def _known(parts: Parts, project_id: str, sent: Sent) -> Job | None:
@@ -87,7 +110,12 @@ def _same(job: Job, sent: Sent) -> Job:
 
 
 def _add(
-    session: Session, project_id: str, whole: dict[str, Any], artifact_id: str | None, sent: Sent
+    session: Session,
+    project_id: str,
+    whole: dict[str, Any],
+    artifact_id: str | None,
+    sent: Sent,
+    compared: tuple[str, str] | None = None,
 ) -> Job:
     job_id, moment = new_id(), now()
     job = jobs.add(
@@ -107,9 +135,14 @@ def _add(
     if job.id != job_id:
         return _same(job, sent)  # of two requests with one key at once, the other came first
     shared = {"id": job_id, "project_id": project_id, "job_id": job_id, "created_at": moment}
+    if compared is not None:
+        comparisons.add(session, Comparison(**shared, a_artifact_id=compared[0], b_artifact_id=compared[1]))
+        return job
     shared |= {"recipe_digest": whole["recipe"], "checkpoints": whole["checkpoints"]}
     if artifact_id is not None:
-        runs.add(session, Run(**shared, artifact_id=artifact_id, checks=whole["checks"]))
+        asked = {name: whole[name] for name in ("checks", "target", "canonical", "sample", "full")}
+        asked["max_age_seconds"] = whole["max_age_seconds"]
+        runs.add(session, Run(**shared, **asked, artifact_id=artifact_id))
     else:
         conversions.add(session, Conversion(**shared, inputs=whole["inputs"], output=whole["output"]))
     return job
@@ -169,12 +202,12 @@ def _views(session: Session, project_id: str, found: Sequence[Job]) -> list[JobV
 def links(job: Job) -> dict[str, Any]:
     """Where to go on from a job."""
     own = f"/v1/jobs/{job.id}"
-    whole = "runs" if job.type == "verify" else "conversions"
+    whole = _WHOLES[job.type]
     return {
         "self": own,
         "events": f"{own}/events",
         "cancel": f"{own}/cancel",
-        "run" if job.type == "verify" else "conversion": f"/v1/{whole}/{job.id}",
+        whole.removesuffix("s"): f"/v1/{whole}/{job.id}",
     }
 
 

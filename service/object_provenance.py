@@ -155,7 +155,7 @@ def _told(parts: Parts, material: Material, item: Object) -> Document:
 
 
 def _plan(parts: Parts, stack: ExitStack, material: Material) -> Plan | None:
-    recipe = parse_recipe(material.document.encode(), Findings())
+    recipe = parse_recipe(material.document.encode(), Findings(), target=material.target)
     if recipe is None:
         return None
     folders = {role: BlobFiles(parts.blobs, files) for role, files in material.files.items()}

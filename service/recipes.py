@@ -7,7 +7,9 @@ from sqlalchemy.orm import Session
 
 from ninfer_core import recipes as core
 from ninfer_core.findings import Findings
+from ninfer_core.targets import Target
 from ninfer_core.verify.report import finding_json
+from service import targets
 from service.errors import RecipeFaulty, RecipeNotFound
 from service.parts import Parts
 from service.records import content
@@ -30,7 +32,7 @@ class Draft:
         return Recipe(
             project_id=project_id,
             digest=self.recipe.digest,
-            target_digest=None,
+            target_digest=None if self.recipe.target is None else self.recipe.target.digest,
             recipe_id=self.recipe.recipe_id,
             model_id=self.recipe.model_id,
             weights_id=self.recipe.weights_id,
@@ -39,10 +41,10 @@ class Draft:
         )
 
 
-def read(text: bytes) -> Draft:
-    """The recipe in a text. Raises: RecipeFaulty with every finding."""
+def read(text: bytes, target: Target | None = None) -> Draft:
+    """The recipe in a text, which fills `target` if one is given. Raises: RecipeFaulty with every finding."""
     findings = Findings()
-    recipe = core.parse_recipe(text, findings)
+    recipe = core.parse_recipe(text, findings, target=target)
     if recipe is None:
         found = list(findings)
         raise RecipeFaulty(
@@ -52,9 +54,15 @@ def read(text: bytes) -> Draft:
     return Draft(recipe, text)
 
 
-def push(parts: Parts, project_id: str, text: bytes) -> tuple[Recipe, bool]:
-    """The stored recipe, and whether it is new. Raises: RecipeFaulty."""
-    draft = read(text)
+def push(parts: Parts, project_id: str, text: bytes, target_digest: str | None = None) -> tuple[Recipe, bool]:
+    """The stored recipe, and whether it is new. Raises: RecipeFaulty, TargetNotFound."""
+    target: Target | None = None
+    if target_digest is not None:
+        with parts.database.read() as session:
+            target = targets.contract(session, project_id, target_digest)
+        if target is None:
+            raise targets.not_found(target_digest)
+    draft = read(text, target)
     with parts.database.write() as session:
         return keep(session, project_id, draft)
 

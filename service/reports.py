@@ -114,7 +114,7 @@ def run_objects(
     with parts.database.read() as session:
         _require_run(session, project_id, run_id)
         page = runs.results(session, run_id, limit=limit, cursor=cursor, order=order, **filters)
-    return Page([entry(listed, result) for listed, result in page.items], page.next)
+        return Page(entries(session, page.items), page.next)
 
 
 def run_findings(
@@ -166,16 +166,17 @@ def run_report(parts: Parts, project_id: str, run_id: str) -> Iterator[str]:
     found = run(parts, project_id, run_id, counted=False)
     head = _head(found.run.report, found.state, {found.run.verdict}, "run")
 
-    def objects(cursor: str | None) -> Page[tuple[Object, Result]]:
+    def objects(cursor: str | None) -> Page[Document]:
         with parts.database.read() as session:
-            return runs.results(session, run_id, limit=_BATCH, cursor=cursor)
+            page = runs.results(session, run_id, limit=_BATCH, cursor=cursor)
+            return Page(entries(session, page.items), page.next)
 
     def findings(cursor: str | None) -> Page[Finding]:
         with parts.database.read() as session:
             return runs.findings(session, run_id, limit=_BATCH, cursor=cursor)
 
     lists = (
-        ("objects", "coverage", _batches(objects, lambda pair: entry(*pair))),
+        ("objects", "coverage", _batches(objects, lambda document: document)),
         ("findings", "coverage", _batches(findings, lambda row: row.document)),
     )
     return pieces(head, lists)
@@ -201,13 +202,23 @@ def conversion_report(parts: Parts, project_id: str, conversion_id: str) -> Iter
     return pieces(head, lists)
 
 
-def entry(listed: Object, result: Result) -> Document:
-    """One object as the report lists it."""
+def entries(session: Session, pairs: Iterable[tuple[Object, Result]]) -> list[Document]:
+    """Objects as the report lists them."""
+    listed = list(pairs)
+    ended = runs.ended(session, {result.reused_run_id for _, result in listed if result.reused_run_id})
+    return [_entry(item, result, ended) for item, result in listed]
+
+
+def _entry(listed: Object, result: Result, ended: Mapping[str, datetime]) -> Document:
+    earlier = result.reused_run_id
+    reused = None if earlier is None else {"run": earlier, "date": ended[earlier].isoformat()}
     return {
         **object_json(listed),
         "sha256": result.sha256,
         "identity": result.identity,
         "outcome": result.outcome,
+        "coverage": result.coverage,
+        "reused_from": reused,
         "evidence": result.evidence,
         "metrics": result.metrics,
     }

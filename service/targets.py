@@ -76,7 +76,7 @@ def find(parts: Parts, project_id: str, digest: str) -> Listed:
     with parts.database.read() as session:
         found = listed(session, project_id, digest)
     if found is None:
-        raise _not_found(digest)
+        raise not_found(digest)
     return found
 
 
@@ -111,7 +111,7 @@ def document(parts: Parts, project_id: str, digest: str) -> bytes:
     with parts.database.read() as session:
         row = targets.target(session, project_id, digest)
     if row is None:
-        raise _not_found(digest)
+        raise not_found(digest)
     return row.document.encode()
 
 
@@ -177,5 +177,6 @@ def _of_row(row: Target) -> Listed:
     )
 
 
-def _not_found(digest: str) -> TargetNotFound:
+def not_found(digest: str) -> TargetNotFound:
+    """The refusal of a digest that is no target's."""
     return TargetNotFound(f"There is no target {digest}, neither registered nor in this project.")

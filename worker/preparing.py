@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any, cast
+from typing import cast
 
 from sqlalchemy.orm import Session
 
@@ -15,18 +15,24 @@ from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Findings
 from ninfer_core.identity import DIGEST_PREFIX, FileDigest
 from ninfer_core.opening import ArtifactKind
-from ninfer_core.recipes import Plan, bind, parse_recipe
-from ninfer_core.verify import asked, prepare
+from ninfer_core.recipes import Plan, Recipe, bind, parse_recipe
+from ninfer_core.targets import AUTO, TARGETS, Target
+from ninfer_core.verify import Asked, asked, prepare
 from ninfer_core.verify.against import NO_RECIPE, NO_SOURCE, Against
 from ninfer_core.verify.outcomes import Outcome
 from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.report import Report
+from ninfer_core.verify.reuse import Known
+from ninfer_core.verify.sample import Sample
 from ninfer_core.verify.task import Prepared, Task
+from service import targets
 from service.blobs import BlobStore
 from service.records import content, conversions, jobs, runs
 from service.records.database import Database
-from worker import plans
+from service.records.models import Artifact, Run
+from worker import plans, reuse
 from worker.errors import RowMissing
+from worker.reuse import Digests, Rests
 from worker.sources import Sources, StoredFiles
 from worker.watch import Ticket, Watch
 
@@ -46,6 +52,7 @@ class Material:
     """What a job names beside its artifact."""
 
     recipe: str | None
+    target: Target | None  # that the recipe fills, where one was named or it was stored with one
     checkpoints: Mapping[str, Mapping[str, str]]  # role -> file name -> sha256
     inputs: Mapping[str, str]  # name -> sha256
 
@@ -70,12 +77,15 @@ class Counting:
 class Verification:
     """A verification prepared, with its files open."""
 
+    artifact: Artifact
+    against: Against
+    rests: Rests | None  # None for a kind, or a file, of which nothing is taken over
+    known: Known
     prepared: Prepared
     tasks: Sequence[Task[[], Outcome]]  # those of its sources, then those of `prepared`
     plan: str  # digest of the list of its tasks
     files: StoredFiles
     sources: Sources
-    recipe: Mapping[str, Any] | None
     stack: ExitStack
 
     @property
@@ -85,10 +95,7 @@ class Verification:
 
     def conclude(self, outcomes: Iterable[Outcome], ticket: Ticket) -> Report:
         """The report; a file whose content is no longer what was stored is a finding of it."""
-        report = self.prepared.conclude(self._compared(self.sources.compared(outcomes), ticket))
-        if report.recipe is None and self.recipe is not None:
-            return replace(report, recipe=self.recipe)
-        return report
+        return self.prepared.conclude(self._compared(self.sources.compared(outcomes), ticket))
 
     def _compared(self, outcomes: Iterable[Outcome], ticket: Ticket) -> Iterator[Outcome]:
         for outcome in outcomes:
@@ -133,30 +140,44 @@ def open_verification(store: Store, job_id: str) -> Verification:
             raise RowMissing("run", job_id)
         digests = {row.name: row.sha256 for row in content.files(session, artifact.id)}
         inputs = job.request.get("inputs") or {}
-        material = _material(session, run.project_id, run.recipe_digest, run.checkpoints or {}, inputs)
+        target = _target(session, run.project_id, run.target)
+        material = _material(
+            session, run.project_id, run.recipe_digest, run.checkpoints or {}, inputs, target
+        )
     checks = asked(run.checks)
     with ExitStack() as stack:
         files = StoredFiles(store.blobs, digests, store.watch)
         stack.callback(files.close)
-        against: Against | None = None
-        sources = Sources()
-        if "parity" in checks and artifact.kind == "ninfer":
-            against, sources = _against(store, stack, material)
-        elif "parity" in checks and (material.recipe is None or not material.checkpoints):
-            against = Against(None, reason=_missing(material))
+        against, sources = _against(store, stack, run, material)
+        rests = _rests(files, artifact, checks, against, material)
+        known = Known() if rests is None else reuse.known(store.database, job_id, run, rests, digests)
         prepared = prepare(
             cast(ArtifactKind, artifact.kind),
             files,
             artifact.entry,
             checks,
             against,
+            known=known,
             workers=store.threads,
             progress=Counting(store.watch),
         )
-        recipe = None if against is None else against.recipe_json
+        if known.files is not None and (known.source or "source" not in checks):
+            sources = (
+                Sources()
+            )  # nothing is made of them, so nobody has to know whether they are what they were
         tasks = [*sources.tasks(prepared.pool), *prepared.tasks]
         digest = plans.digest(tasks)
-        return Verification(prepared, tasks, digest, files, sources, recipe, stack.pop_all())
+        facts = (artifact, against, rests, known)
+        return Verification(*facts, prepared, tasks, digest, files, sources, stack.pop_all())
+
+
+def _rests(
+    files: StoredFiles, artifact: Artifact, checks: Asked, against: Against, material: Material
+) -> Rests | None:
+    if artifact.kind != "ninfer":
+        return None
+    digests = Digests(against, material.checkpoints, material.inputs)
+    return Rests.of(files, artifact.entry, checks, against, digests, Pool(1))
 
 
 def open_draft(store: Store, job_id: str) -> Drafted:
@@ -165,10 +186,16 @@ def open_draft(store: Store, job_id: str) -> Drafted:
         row = conversions.by_job(session, job_id)
         if row is None:
             raise RowMissing("conversion", job_id)
-        material = _material(session, row.project_id, row.recipe_digest, row.checkpoints, row.inputs)
+        job = jobs.get(session, job_id)
+        target = _target(session, row.project_id, job.request.get("target") if job is not None else None)
+        material = _material(session, row.project_id, row.recipe_digest, row.checkpoints, row.inputs, target)
     counting = Counting(store.watch)
     with ExitStack() as stack:
-        plan, findings, sources = _bound(store, stack, material)
+        findings = Findings()
+        recipe = _recipe(material, findings)
+        plan, sources = None, Sources()
+        if recipe is not None:
+            plan, findings, sources = _bound(store, stack, material, recipe)
         draft: Draft | None = None
         tasks: list[Task[[Sink], Outcome]] = []
         if plan is not None:
@@ -185,12 +212,23 @@ def _without_sink(run: Callable[[], Outcome], _: Sink) -> Outcome:
     return run()
 
 
+def _target(session: Session, project_id: str, name: str | None) -> Target | None:
+    """The target of a digest; None where none was named, or the artifact itself picks one."""
+    if name is None or name == AUTO:
+        return None
+    found = targets.contract(session, project_id, name)
+    if found is None:
+        raise RowMissing("target", name)
+    return found
+
+
 def _material(
     session: Session,
     project_id: str,
     recipe_digest: str | None,
     checkpoints: Mapping[str, str],
     inputs: Mapping[str, str],
+    target: Target | None,
 ) -> Material:
     document: str | None = None
     if recipe_digest is not None:
@@ -198,32 +236,50 @@ def _material(
         if recipe is None:
             raise RowMissing("recipe", recipe_digest)
         document = recipe.document
+        target = target or _target(session, project_id, recipe.target_digest)
     folders = {
         role: {row.name: row.sha256 for row in content.checkpoint_files(session, checkpoint_id)}
         for role, checkpoint_id in checkpoints.items()
     }
     return Material(
-        document, folders, {name: digest.removeprefix(DIGEST_PREFIX) for name, digest in inputs.items()}
+        document,
+        target,
+        folders,
+        {name: digest.removeprefix(DIGEST_PREFIX) for name, digest in inputs.items()},
     )
 
 
-def _against(store: Store, stack: ExitStack, material: Material) -> tuple[Against, Sources]:
-    if material.recipe is None or not material.checkpoints:
-        return Against(None, reason=_missing(material)), Sources()
-    plan, findings, sources = _bound(store, stack, material)
-    return Against(plan, findings), sources
+def _against(store: Store, stack: ExitStack, run: Run, material: Material) -> tuple[Against, Sources]:
+    auto = run.target == AUTO
+    given = () if run.target is None or material.target is None else (material.target,)
+    sample = None if run.sample is None else Sample(run.sample["fraction"], run.sample["seed"])
+    against = Against(
+        targets=tuple(TARGETS) if auto else given, auto=auto, canonical=run.canonical, sample=sample
+    )
+    if material.recipe is None:
+        half = bool(material.checkpoints or material.inputs)
+        return (replace(against, reason=NO_RECIPE) if half else against), Sources()
+    findings = Findings()
+    recipe = _recipe(material, findings)
+    if recipe is None:
+        return replace(against, findings=findings, reason="the recipe is at fault"), Sources()
+    if not material.checkpoints:
+        return replace(against, recipe=recipe, reason=NO_SOURCE), Sources()
+    plan, findings, sources = _bound(store, stack, material, recipe)
+    return replace(against, plan=plan, findings=findings, recipe=recipe), sources
 
 
-def _missing(material: Material) -> str:
-    return NO_RECIPE if material.recipe is None else NO_SOURCE
+def _recipe(material: Material, findings: Findings) -> Recipe | None:
+    if material.recipe is None:
+        return None
+    return parse_recipe(material.recipe.encode(), findings, target=material.target)
 
 
-def _bound(store: Store, stack: ExitStack, material: Material) -> tuple[Plan | None, Findings, Sources]:
+def _bound(
+    store: Store, stack: ExitStack, material: Material, recipe: Recipe
+) -> tuple[Plan | None, Findings, Sources]:
     """The plan with the files that it reads, or the findings that say why there is none."""
     findings = Findings()
-    recipe = parse_recipe((material.recipe or "").encode(), findings)
-    if recipe is None:
-        return None, findings, Sources()
     folders = {
         role: StoredFiles(store.blobs, digests, store.watch) for role, digests in material.checkpoints.items()
     }

@@ -49,8 +49,11 @@ def save(
     verdict: str,
     document: dict[str, Any],
     artifact_id: str | None = None,
+    **how: Any,
 ) -> None:
     """Set verdict, document and what was made, unless they are set; `verdict` is `written` or `refused`.
+
+    `how` holds `target_digest`, `command`, `environment` and `host`.
 
     Raises: JobOver.
     """
@@ -60,6 +63,8 @@ def save(
     found.verdict = verdict
     found.document = document
     found.artifact_id = artifact_id
+    for column, value in how.items():
+        setattr(found, column, value)
     found.finished_at = now()
     session.flush()
 

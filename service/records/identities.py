@@ -44,26 +44,17 @@ def occurrences(
     session: Session, project_id: str, wanted: str, *, limit: int, cursor: str | None = None
 ) -> Page[Occurrence]:
     """Where a tensor lies, the oldest artifact first. Raises: BadCursor."""
-    query = select(ObjectIdentity).where(
-        ObjectIdentity.project_id == project_id, ObjectIdentity.identity == wanted
-    )
-    after = decode(cursor, _OCCURRENCES, identifier, ordinal)
-    place = (ObjectIdentity.artifact_id, ObjectIdentity.ordinal)
-    if after is not None:
-        query = query.where(tuple_(*place) > after)
-    rows = session.scalars(query.order_by(*place).limit(fetched(limit))).all()
-    listed = cut(rows, limit, lambda row: encode(_OCCURRENCES, row.artifact_id, row.ordinal))
-    return Page(_whole(session, listed.items), listed.next)
-
-
-def _whole(session: Session, rows: list[ObjectIdentity]) -> list[Occurrence]:
-    places = [(row.artifact_id, row.ordinal) for row in rows]
+    of_it = ObjectIdentity
     query = (
         select(Artifact, Object)
-        .join(Object, Object.artifact_id == Artifact.id)
-        .where(tuple_(Object.artifact_id, Object.ordinal).in_(places))
+        .select_from(of_it)
+        .join(Object, (Object.artifact_id == of_it.artifact_id) & (Object.ordinal == of_it.ordinal))
+        .join(Artifact, Artifact.id == of_it.artifact_id)
+        .where(of_it.project_id == project_id, of_it.identity == wanted)
     )
-    found = {
-        (item.artifact_id, item.ordinal): Occurrence(whole, item) for whole, item in session.execute(query)
-    }
-    return [found[place] for place in places if place in found]
+    after = decode(cursor, _OCCURRENCES, identifier, ordinal)
+    if after is not None:
+        query = query.where(tuple_(of_it.artifact_id, of_it.ordinal) > after)
+    rows = session.execute(query.order_by(of_it.artifact_id, of_it.ordinal).limit(fetched(limit))).all()
+    found = [Occurrence(artifact, item) for artifact, item in rows]
+    return cut(found, limit, lambda one: encode(_OCCURRENCES, one.artifact.id, one.object.ordinal))

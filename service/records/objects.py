@@ -23,14 +23,15 @@ def list_objects(
     revision: int | None,
     model_id: str | None,
     weights_id: str | None,
-) -> None:
-    """Store what the directory says, unless that was done before; `listing` is `listed` or `unreadable`.
+    claims: Any = None,
+) -> bool:
+    """Store what the directory says; False when that was done before. `listing` is `listed` or `unreadable`.
 
     A directory that could be read overrules an earlier attempt at which it could not, never the other way round.
     """
     artifact = session.get(Artifact, artifact_id, with_for_update={"key_share": True}, populate_existing=True)
     if artifact is None or artifact.listing in (LISTED, listing):
-        return
+        return False
     session.execute(delete(Object).where(Object.artifact_id == artifact_id))
     owner = {"artifact_id": artifact_id, "project_id": artifact.project_id}
     artifact.object_count = insert_new(session, Object, ({**values(row), **owner} for row in rows))
@@ -38,7 +39,9 @@ def list_objects(
     artifact.revision = revision
     artifact.model_id = model_id
     artifact.weights_id = weights_id
+    artifact.claims = claims
     session.flush()
+    return True
 
 
 def add_objects(session: Session, artifact_id: str, rows: Iterable[Object]) -> None:

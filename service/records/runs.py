@@ -1,6 +1,7 @@
 """Queries over runs: verifications, what they found of each object, and their findings."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from datetime import datetime
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Select, func, literal, select
@@ -64,9 +65,20 @@ def runs(
 
 
 def save(
-    session: Session, run_id: str, *, verdict: str, report_head: dict[str, Any], errors: int, advisories: int
+    session: Session,
+    run_id: str,
+    *,
+    verdict: str,
+    report_head: dict[str, Any],
+    errors: int,
+    advisories: int,
+    target_digest: str | None = None,
+    source_key: str | None = None,
 ) -> None:
-    """Set verdict and report, unless they are set. Raises: JobOver."""
+    """Set verdict and report, unless they are set; `source_key` stands for sources in which nothing was found.
+
+    Raises: JobOver.
+    """
     found = unanswered(session, Run, run_id)
     if found is None:
         return
@@ -74,8 +86,18 @@ def save(
     found.report = report_head
     found.errors = errors
     found.advisories = advisories
+    found.target_digest = target_digest
+    found.source_key = source_key
     found.finished_at = now()
     session.flush()
+
+
+def ended(session: Session, run_ids: Collection[str]) -> dict[str, datetime]:
+    """When these runs ended, by id."""
+    if not run_ids:
+        return {}
+    query = select(Run.id, Run.finished_at).where(Run.id.in_(run_ids), Run.finished_at.is_not(None))
+    return {id_: moment for id_, moment in session.execute(query) if moment is not None}
 
 
 def save_results(session: Session, run_id: str, rows: Iterable[Result]) -> None:

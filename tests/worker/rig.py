@@ -16,7 +16,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from ninfer_core.opening import ArtifactKind
-from service import artifacts, checkpoints, jobs
+from service import artifacts, checkpoints, jobs, reports
 from service.blobs import BlobStore
 from service.contents import NamedDigest, Stored, keep
 from service.job_requests import Convert, Output, Verify
@@ -135,11 +135,12 @@ class Rig:
         checkpoint: str | None = None,
         document: Mapping[str, Any] | None = None,
         checks: tuple[str, ...] = (),
+        **more: Any,
     ) -> str:
-        """A new verification; its id."""
+        """A new verification; its id. Nothing is taken over from an earlier one unless `full` is False."""
         recipe = None if document is None else json.dumps(document).encode()
         given = {} if checkpoint is None else {"base": checkpoint}
-        return self.job(Verify(digest, checks, given, {}, recipe))
+        return self.job(Verify(digest, checks, given, {}, recipe, **{"full": True, **more}))
 
     def convert(
         self, checkpoint: str, document: Mapping[str, Any], name: str = "out.ninfer", revision: int = 2
@@ -184,24 +185,9 @@ class Rig:
                 .where(models.Object.artifact_id == run.artifact_id, models.Result.run_id == run.id)
                 .order_by(models.Object.ordinal)
             ).all()
+            objects = reports.entries(session, [(item, result) for item, result in pairs])
             notes = select(models.Finding).where(models.Finding.run_id == run.id).order_by(models.Finding.seq)
             findings = [row.document for row in session.scalars(notes)]
-        objects = [
-            {
-                "ordinal": item.ordinal,
-                "name": item.name,
-                "kind": item.kind,
-                "format": item.format,
-                "layout": item.layout,
-                **item.entry,
-                "sha256": result.sha256,
-                "identity": result.identity,
-                "outcome": result.outcome,
-                "evidence": result.evidence,
-                "metrics": result.metrics,
-            }
-            for item, result in pairs
-        ]
         return {**run.report, "objects": objects, "findings": findings}
 
     def rows(self, job_id: str) -> dict[str, Any]:

@@ -10,14 +10,16 @@ from sqlalchemy.orm import Session
 from ninfer_core.containers.output import Output
 from ninfer_core.convert import Conversion, Draft, refused_json
 from ninfer_core.findings import Finding
+from ninfer_core.recipes import Plan
 from ninfer_core.verify.outcomes import Outcome
 from ninfer_core.verify.report import finding_json
 from service.queue import CONVERT_SHARD
-from service.records import content, conversions, jobs
+from service.records import content, conversions, identities, jobs, provenance
 from service.records import models as rows
 from service.records.models import PENDING
 from service.records.rows import batches
 from service.records.types import new_id, now
+from worker import facts
 from worker.context import DONE, Answer, Context, Steps
 from worker.errors import RowMissing
 from worker.preparing import Drafted
@@ -95,7 +97,7 @@ def _compose(context: Context, job_id: str) -> Answer:
             if conversion.written:
                 for file, digest in zip(output.files, conversion.files, strict=True):
                     context.store.blobs.adopt(file, digest.sha256)
-        _save(context, row, conversion, last)
+        _save(context, row, conversion, draft.plan, last)
     return DONE
 
 
@@ -116,9 +118,11 @@ def _refuse(context: Context, job_id: str, drafted: Drafted) -> None:
     context.write(job_id, conclude)
 
 
-def _save(context: Context, row: rows.Conversion, conversion: Conversion, last: int) -> None:
+def _save(context: Context, row: rows.Conversion, conversion: Conversion, plan: Plan, last: int) -> None:
     """Store what was made and end the job with it. Raises: Cancelled, as soon as the job is over."""
-    artifact_id = _publish(context, row, conversion) if conversion.written else None
+    artifact = _publish(context, row, conversion) if conversion.written else None
+    if artifact is not None:
+        _identify(context, row, conversion, artifact)
     context.write_rows(
         row.job_id,
         _objects(row, conversion),
@@ -129,9 +133,21 @@ def _save(context: Context, row: rows.Conversion, conversion: Conversion, last: 
     del document["objects"], document["findings"]
 
     def conclude(session: Session) -> None:
+        artifact_id = None if artifact is None else artifact.id
         conversions.save(
-            session, row.id, verdict=document["verdict"], document=document, artifact_id=artifact_id
+            session,
+            row.id,
+            verdict=document["verdict"],
+            document=document,
+            artifact_id=artifact_id,
+            target_digest=None if plan.target is None else plan.target.digest,
+            command=facts.command(plan, row.output),
+            environment=facts.environment(),
+            host=facts.host_class(),
         )
+        if artifact is not None:
+            done = facts.converted(session, row.project_id, plan, row.checkpoints)
+            provenance.save(session, artifact, "converted", row.id, done)
         jobs.finish_shard(session, row.job_id, last, "[]")
         state = "passed" if conversion.written else "failed"
         jobs.finish(session, row.job_id, state, artifact_id=artifact_id)
@@ -149,7 +165,17 @@ def _objects(row: rows.Conversion, conversion: Conversion) -> Iterator[rows.Conv
             )
 
 
-def _publish(context: Context, row: rows.Conversion, conversion: Conversion) -> str:
+def _identify(
+    context: Context, row: rows.Conversion, conversion: Conversion, artifact: rows.Artifact
+) -> None:
+    """Note what its objects are; they were digested out of the very bytes that were stored."""
+    found = ((place, item.identity) for place, item in enumerate(conversion.objects))
+    known = ((place, identity) for place, identity in found if identity is not None)
+    for batch in batches(known):
+        context.write(row.job_id, identities.save, artifact, batch)
+
+
+def _publish(context: Context, row: rows.Conversion, conversion: Conversion) -> rows.Artifact:
     """The artifact's rows; its bytes are in the store already. The same content made before is the same artifact."""
     files = conversion.files
     artifact = rows.Artifact(
@@ -165,14 +191,14 @@ def _publish(context: Context, row: rows.Conversion, conversion: Conversion) -> 
     )
     parts = [rows.ArtifactFile(name=file.name, sha256=file.sha256, bytes=file.bytes) for file in files]
 
-    def publish(session: Session) -> str:
+    def publish(session: Session) -> rows.Artifact:
         for file in files:
             content.add_blob(session, row.project_id, file.sha256, file.bytes)
-        return content.add_artifact(session, artifact, parts)[0].id
+        return content.add_artifact(session, artifact, parts)[0]
 
-    artifact_id = context.write(row.job_id, publish)
-    list_if_possible(context.store, artifact_id)
-    return artifact_id
+    stored = context.write(row.job_id, publish)
+    list_if_possible(context.store, stored.id)
+    return stored
 
 
 def _save_findings(context: Context, row: rows.Conversion, findings: Iterable[Finding]) -> None:

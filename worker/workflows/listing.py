@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 from sqlalchemy.orm import Session
@@ -15,8 +16,9 @@ from ninfer_core.sources.checkpoint import INDEX_SUFFIX, Kind, open_checkpoint
 from ninfer_core.sources.safetensors import SourceTensor
 from ninfer_core.verify.report import ObjectResult, Report
 from service.queue import LIST_OBJECTS, listing_id
-from service.records import content
+from service.records import content, provenance
 from service.records.models import LISTED, UNREADABLE, Artifact, Object, Run
+from worker import facts
 from worker.context import DONE, Answer, Context, Steps
 from worker.errors import RowMissing
 from worker.patience import passing
@@ -38,6 +40,7 @@ class Listing:
     revision: int | None = None
     model_id: str | None = None
     weights_id: str | None = None
+    claims: Any = None
 
 
 def list_objects(context: Context, steps: Steps, artifact_id: str, attempt: int = 0) -> None:
@@ -76,7 +79,7 @@ def list_if_possible(store: Store, artifact_id: str) -> bool:
     try:
         listing = _read(artifact, files)
         with store.database.write() as session:
-            _save(session, artifact_id, listing)
+            _save(session, artifact, listing)
     except NinferError as error:
         log.warning("artifact.unread", artifact=artifact_id, error=str(error))
         return False
@@ -113,19 +116,31 @@ def _artifact(context: Context, run: Run) -> Artifact:
 def _save_reported(session: Session, artifact: Artifact, report: Report) -> None:
     rows = (_reported(artifact, item) for item in report.objects)
     listing = Listing(LISTED, rows, report.revision, report.model_id, report.weights_id)
-    _save(session, artifact.id, listing)
+    _save(session, artifact, listing)
 
 
-def _save(session: Session, artifact_id: str, listing: Listing) -> None:
-    content.list_objects(
+def _save(session: Session, artifact: Artifact, listing: Listing) -> None:
+    formats: set[str] = set()
+    stored = content.list_objects(
         session,
-        artifact_id,
-        rows=listing.rows,
+        artifact.id,
+        rows=_noting(listing.rows, formats),
         listing=listing.state,
         revision=listing.revision,
         model_id=listing.model_id,
         weights_id=listing.weights_id,
+        claims=listing.claims,
     )
+    if stored:
+        claimed = facts.claimed(listing.claims, listing.model_id, listing.weights_id, formats)
+        provenance.save(session, artifact, "claimed", artifact.id, claimed)
+
+
+def _noting(rows: Iterable[Object], formats: set[str]) -> Iterator[Object]:
+    for row in rows:
+        if row.format is not None:
+            formats.add(row.format)
+        yield row
 
 
 def _read(artifact: Artifact, files: StoredFiles) -> Listing:
@@ -134,12 +149,15 @@ def _read(artifact: Artifact, files: StoredFiles) -> Listing:
         checkpoint = open_checkpoint(files, kind, artifact.entry, Findings())
         if checkpoint is None:
             return Listing(UNREADABLE, [])
-        return Listing(LISTED, _tensors(artifact, checkpoint.tensors.values()))
+        said = next((header.metadata for header in checkpoint.headers.values() if header.metadata), None)
+        claims = facts.claims({"metadata": said and dict(said)})
+        return Listing(LISTED, _tensors(artifact, checkpoint.tensors.values()), claims=claims)
     directory = read_artifact(files, artifact.entry, Findings())
     if directory is None or not directory.listed:
         return Listing(UNREADABLE, [])
     rows = (_row(artifact, item) for item in directory.objects)
-    return Listing(LISTED, rows, directory.revision, directory.model_id, directory.weights_id)
+    claims = facts.claims(directory.sections)
+    return Listing(LISTED, rows, directory.revision, directory.model_id, directory.weights_id, claims)
 
 
 def _tensors(artifact: Artifact, tensors: Iterable[SourceTensor]) -> Iterator[Object]:

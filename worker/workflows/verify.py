@@ -1,5 +1,6 @@
 """A verification: the directory is read and cut into shards, these are run, and one step merges what they found."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +10,15 @@ from ninfer_core.findings import Finding
 from ninfer_core.verify.outcomes import Outcome
 from ninfer_core.verify.report import ObjectResult, Report, coverage, finding_json
 from service.queue import VERIFY_SHARD
-from service.records import jobs, runs
+from service.records import identities, jobs, provenance, runs
 from service.records.models import Finding as FindingRow
 from service.records.models import Job, Result, Run
+from service.records.rows import batches
+from worker import facts
 from worker.context import DONE, Answer, Context, Steps
 from worker.errors import RowMissing
+from worker.preparing import Verification
+from worker.reuse import reusable, source_key
 from worker.workflows import shards
 from worker.workflows.listing import list_if_possible, list_reported
 
@@ -61,16 +66,18 @@ def _merge(context: Context, job_id: str) -> Answer:
         raise RowMissing("run", job_id)
     with context.watch.ticket(job_id) as ticket, context.verification(context.job(job_id)) as verification:
         report = verification.conclude(shards.outcomes(context, planned), ticket)
-        _save(context, run, report)
+        _save(context, run, report, verification)
     return DONE
 
 
-def _save(context: Context, run: Run, report: Report) -> None:
+def _save(context: Context, run: Run, report: Report, verification: Verification) -> None:
     """Store the report and end the job with it. Raises: Cancelled, as soon as the job is over."""
     list_reported(context, run, report)
+    _identify(context, run, report, verification)
+    keys = reusable(verification.rests, report)
     context.write_rows(
         run.job_id,
-        (_result(run, item) for item in report.objects),
+        (_result(run, item, keys) for item in report.objects),
         lambda session, rows: runs.save_results(session, run.id, rows),
     )
     context.write_rows(
@@ -83,12 +90,32 @@ def _save(context: Context, run: Run, report: Report) -> None:
     advisories = len(report.findings) - errors
 
     def conclude(session: Session) -> None:
+        proved = facts.verified(
+            session, run.project_id, report, verification.against.plan, run.checkpoints or {}
+        )
+        provenance.save(session, verification.artifact, "verified", run.id, proved)
         runs.save(
-            session, run.id, verdict=report.verdict, report_head=head, errors=errors, advisories=advisories
+            session,
+            run.id,
+            verdict=report.verdict,
+            report_head=head,
+            errors=errors,
+            advisories=advisories,
+            target_digest=None if report.target is None else report.target["digest"],
+            source_key=None if verification.known.source else source_key(verification.rests, report),
         )
         jobs.finish(session, run.job_id, report.verdict)
 
     context.write(run.job_id, conclude)
+
+
+def _identify(context: Context, run: Run, report: Report, verification: Verification) -> None:
+    """Note what its objects are, if this run read them all out of what was stored."""
+    if verification.known.files is not None or report.digest != verification.artifact.digest:
+        return
+    found = ((item.ordinal, item.identity) for item in report.objects if item.identity is not None)
+    for batch in batches(found):
+        context.write(run.job_id, identities.save, verification.artifact, batch)
 
 
 def _head(report: Report) -> dict[str, Any]:
@@ -100,7 +127,7 @@ def _head(report: Report) -> dict[str, Any]:
     return document
 
 
-def _result(run: Run, item: ObjectResult) -> Result:
+def _result(run: Run, item: ObjectResult, keys: Mapping[int, str]) -> Result:
     return Result(
         run_id=run.id,
         project_id=run.project_id,
@@ -111,6 +138,9 @@ def _result(run: Run, item: ObjectResult) -> Result:
         identity=item.identity,
         metrics=item.metrics,
         nmse=_nmse(item.metrics),
+        coverage=item.coverage,
+        reuse_key=keys.get(item.ordinal),
+        reused_run_id=None if item.reused is None else item.reused.run,
     )
 
 

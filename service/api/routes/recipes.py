@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 from service import conditional, recipes
 from service.api import examples
 from service.api.body import TextBody
-from service.api.parameters import CallerParam, Paging, PartsParam, RecipeDigest
+from service.api.parameters import DIGEST, CallerParam, Paging, PartsParam, RecipeDigest
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
 from service.api.schemas.content import RecipeRead
@@ -17,6 +17,7 @@ from service.errors import (
     MediaTypeUnsupported,
     RecipeFaulty,
     RecipeNotFound,
+    TargetNotFound,
     TooSlow,
 )
 
@@ -42,12 +43,23 @@ _DOCUMENT: dict[str, Any] = {
     openapi_extra=_DOCUMENT,
     responses={
         200: {"model": RecipeRead, "description": "The project holds this recipe already."},
-        **describe(TooSlow, BodyTooLarge, MediaTypeUnsupported, RecipeFaulty),
+        **describe(TooSlow, BodyTooLarge, MediaTypeUnsupported, RecipeFaulty, TargetNotFound, InvalidRequest),
     },
 )
-def push(response: Response, text: TextBody, parts: PartsParam, caller: CallerParam) -> RecipeRead:
-    """The body is the document. It is read whole: every fault comes back as a finding, and nothing is stored then."""
-    recipe, new = recipes.push(parts, caller.project_id, text)
+def push(
+    response: Response,
+    text: TextBody,
+    parts: PartsParam,
+    caller: CallerParam,
+    target: Annotated[
+        str | None, Query(pattern=DIGEST, description="Digest of the target that the recipe fills.")
+    ] = None,
+) -> RecipeRead:
+    """The body is the document. It is read whole: every fault comes back as a finding, and nothing is stored then.
+
+    A recipe that states no formats takes those of the registered target of its identity, unless another is given.
+    """
+    recipe, new = recipes.push(parts, caller.project_id, text, target)
     response.headers["Location"] = f"/v1/recipes/{recipe.digest}"
     response.status_code = 201 if new else 200
     return RecipeRead.of(recipe)

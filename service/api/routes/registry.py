@@ -47,6 +47,8 @@ class ProfileRead(Answer):
     specification: str
     specification_digest: Digest
     vectors_digest: Digest
+    semantic_digest: Digest | None = Field(description="Of its meaning, as the registry lock has it.")
+    implementation_digest: Digest | None = Field(description="Of the source text that last made it here.")
     first_seen_at: datetime
 
 
@@ -87,5 +89,7 @@ def _profile(row: EncoderProfile) -> ProfileRead:
         specification=row.specification,
         specification_digest=row.specification_digest,
         vectors_digest=row.vectors_digest,
+        semantic_digest=row.semantic_digest,
+        implementation_digest=row.implementation_digest,
         first_seen_at=row.first_seen_at,
     )

@@ -3,37 +3,44 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, TypeAdapter, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, WithJsonSchema
 
-from ninfer_core.strict_json import Json
+from ninfer_core.strict_json import Json, Real
 from service.api.body import spelled
-from service.api.parameters import DIGEST
 from service.api.schemas.base import Answer, Digest, Id, Sent
-from service.job_requests import Convert, Output, Verify
+from service.api.schemas.comparisons import CompareSent
+from service.job_requests import Convert, Output, Sample, Verify
 from service.jobs import JobState, JobView, links
 
 _MOST_ROLES = 64
 _MOST_INPUTS = 1_000
+_LONGEST_NAME = 1_000
 
 
-def _document_or_digest(value: Any) -> Any:
-    if isinstance(value, dict) or (isinstance(value, str) and _is_digest(value)):
+def _document_or_name(value: Any) -> Any:
+    if isinstance(value, dict) or (isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME):
         return value
-    raise ValueError("Input should be a recipe document or the digest of one")
-
-
-def _is_digest(text: str) -> bool:
-    return len(text) == 71 and text.startswith("sha256:") and set(text[7:]) <= set("0123456789abcdef")
+    raise ValueError("Input should be a recipe document, the digest of one, or the id of a registered one")
 
 
 RecipeSent = Annotated[
     Any,
-    AfterValidator(_document_or_digest),
+    AfterValidator(_document_or_name),
     WithJsonSchema(
         {
-            "anyOf": [{"type": "string", "pattern": DIGEST}, {"type": "object"}],
-            "description": "A stored recipe by its digest, or the document itself, which is then stored.",
+            "anyOf": [{"type": "string", "minLength": 1, "maxLength": _LONGEST_NAME}, {"type": "object"}],
+            "description": "A stored recipe by its digest, a registered one by its id, or the document itself. The latter "
+            "two are then stored. A verification may say `auto` for the registered one of its target.",
         }
+    ),
+]
+TargetSent = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=_LONGEST_NAME,
+        description="A target by its digest or as `model/weights`; a verification may say `auto` for the registered one "
+        "of the artifact's identity.",
     ),
 ]
 Checkpoints = Annotated[
@@ -46,8 +53,18 @@ Inputs = Annotated[
 
 
 def recipe_of(value: Any) -> str | bytes:
-    """A digest, or the text of a document as exact as it was sent."""
+    """A digest or an id, or the text of a document as exact as it was sent."""
     return value if isinstance(value, str) else spelled(value).encode()
+
+
+Fraction = Annotated[float, BeforeValidator(lambda value: value.value if isinstance(value, Real) else value)]
+
+
+class SampleSent(Sent):
+    """Compare a stated part of every large object; the report says what that can find."""
+
+    fraction: Fraction = Field(gt=0, le=1, description="About what share of the rows.")
+    seed: int = Field(0, ge=0, le=2**63 - 1)
 
 
 class VerifySent(Sent):
@@ -59,11 +76,31 @@ class VerifySent(Sent):
     checkpoints: Checkpoints = Field(default_factory=dict)
     inputs: Inputs = Field(default_factory=dict)
     recipe: RecipeSent | None = None
+    target: TargetSent | None = None
+    canonical: bool = Field(
+        False, description="Other order than the canonical writer's, and slack, are errors."
+    )
+    sample: SampleSent | None = None
+    full: bool = Field(False, description="Take nothing over from earlier runs.")
+    max_age_seconds: int | None = Field(
+        None, ge=0, le=2**53, description="Take nothing over from runs that ended longer ago."
+    )
 
     def request(self) -> Verify:
         """As the use case takes it."""
-        recipe = None if self.recipe is None else recipe_of(self.recipe)
-        return Verify(self.artifact, tuple(self.checks), self.checkpoints, self.inputs, recipe)
+        sample = self.sample
+        return Verify(
+            self.artifact,
+            tuple(self.checks),
+            self.checkpoints,
+            self.inputs,
+            None if self.recipe is None else recipe_of(self.recipe),
+            self.target,
+            self.canonical,
+            None if sample is None else Sample(sample.fraction, sample.seed),
+            self.full,
+            self.max_age_seconds,
+        )
 
 
 class OutputSent(Sent):
@@ -89,15 +126,16 @@ class ConvertSent(Sent):
     recipe: RecipeSent
     output: OutputSent = Field(default_factory=lambda: OutputSent(revision=2))
     inputs: Inputs = Field(default_factory=dict)
+    target: TargetSent | None = None
 
     def request(self) -> Convert:
         """As the use case takes it."""
         output = Output(self.output.revision, self.output.max_file_bytes, self.output.name)
-        return Convert(recipe_of(self.recipe), self.checkpoints, output, self.inputs)
+        return Convert(recipe_of(self.recipe), self.checkpoints, output, self.inputs, self.target)
 
 
-JobSent = Annotated[VerifySent | ConvertSent, Field(discriminator="type")]
-JOB: TypeAdapter[VerifySent | ConvertSent] = TypeAdapter(JobSent)
+JobSent = Annotated[VerifySent | ConvertSent | CompareSent, Field(discriminator="type")]
+JOB: TypeAdapter[VerifySent | ConvertSent | CompareSent] = TypeAdapter(JobSent)
 
 
 class ProgressRead(Answer):
@@ -120,7 +158,7 @@ class JobRead(Answer):
     """A job."""
 
     id: Id
-    type: Literal["verify", "convert"]
+    type: Literal["verify", "convert", "compare"]
     state: JobState
     cancel_requested: bool
     created_at: datetime
@@ -131,6 +169,7 @@ class JobRead(Answer):
     artifact: Digest | None = Field(description="The artifact that is verified, or that was made.")
     run: Id | None = Field(description="The run of a verification.")
     conversion: Id | None
+    comparison: Id | None
     error: JobError | None = Field(description="Why there is no answer, when the state is `error`.")
     links: dict[str, str]
 
@@ -157,6 +196,7 @@ class JobRead(Answer):
                 "artifact": view.artifact,
                 "run": job.id if job.type == "verify" else None,
                 "conversion": job.id if job.type == "convert" else None,
+                "comparison": job.id if job.type == "compare" else None,
                 "error": job.error,
                 "links": links(job),
             }

@@ -83,6 +83,10 @@ class ResultRead(ObjectRead):
     sha256: str | None
     identity: Digest | None
     outcome: Outcome
+    coverage: Literal["full", "sampled", "reused", "none"] | None = Field(
+        description="Null in runs of versions that did not tell."
+    )
+    reused_from: dict[str, str] | None = Field(description="The run that measured it, and its date.")
     evidence: str | None
     metrics: dict[str, Any]
 

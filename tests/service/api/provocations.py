@@ -262,6 +262,12 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
     ("post", "/v1/recipes", "body_too_large"): post("/v1/recipes", {"more": "x" * 20_000}),
     ("post", "/v1/recipes", "media_type_unsupported"): raw("/v1/recipes", b"{}"),
     ("post", "/v1/recipes", "recipe_faulty"): post("/v1/recipes", {}),
+    ("post", "/v1/recipes", "target_not_found"): post(
+        "/v1/recipes", examples.RECIPE, params={"target": NO_DIGEST}
+    ),
+    ("post", "/v1/recipes", "invalid_request"): post(
+        "/v1/recipes", examples.RECIPE, params={"target": "nothing"}
+    ),
     ("post", "/v1/targets", "body_too_large"): post("/v1/targets", {"more": "x" * 20_000}),
     ("post", "/v1/targets", "media_type_unsupported"): raw("/v1/targets", b"{}"),
     ("post", "/v1/targets", "target_faulty"): post("/v1/targets", {}),
@@ -303,6 +309,16 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
     **_unknown_and_malformed("conversion_not_found", "/v1/conversions/{conversion}/objects", NO_ID),
     **_unknown_and_malformed("conversion_not_found", "/v1/conversions/{conversion}/findings", NO_ID),
     **_unknown_and_malformed("conversion_not_found", "/v1/conversions/{conversion}/report", NO_ID),
+    **_unknown_and_malformed("comparison_not_found", "/v1/comparisons/{comparison}", NO_ID),
+    **_unknown_and_malformed("comparison_not_found", "/v1/comparisons/{comparison}/objects", NO_ID),
+    **_unknown_and_malformed("comparison_not_found", "/v1/comparisons/{comparison}/findings", NO_ID),
+    **_unknown_and_malformed("comparison_not_found", "/v1/comparisons/{comparison}/report", NO_ID),
+    ("get", "/v1/comparisons/{comparison}/report", "not_final"): _not_final(
+        "/v1/comparisons/{}/report", examples.COMPARE
+    ),
+    ("get", "/v1/comparisons/{comparison}/report", "no_report"): _no_report(
+        "/v1/comparisons/{}/report", examples.COMPARE
+    ),
     ("get", "/v1/runs/{run}/report", "not_final"): _not_final("/v1/runs/{}/report", examples.VERIFY),
     ("get", "/v1/runs/{run}/report", "no_report"): _no_report("/v1/runs/{}/report", examples.VERIFY),
     ("get", "/v1/conversions/{conversion}/report", "not_final"): _not_final(

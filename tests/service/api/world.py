@@ -35,6 +35,7 @@ from service.records.models import (
 from service.records.provenance import Fact
 from service.records.types import now
 from service.settings import Settings
+from tests.service.api.compared import compared
 
 P = DEFAULT_PROJECT
 LIMITS: dict[str, Any] = {
@@ -200,6 +201,7 @@ def seed(made: World) -> None:
             _verification(session, id_, artifact.id)
         _finished(session)
         _conversion(session, artifact.id)
+        compared(session, artifact.id)
         identities.save(session, artifact, [(0, examples.IDENTITY), (1, examples.IDENTITY)])
         facts = [Fact("recipe", examples.RECIPE_DIGEST), Fact("format", "FP32")]
         provenance.save(session, artifact, "converted", examples.CONVERSION_ID, facts)

@@ -1,0 +1,171 @@
+"""What listings, conversions and runs establish of an artifact's origin, as edges to be stored.
+
+A directory only claims. A conversion here knows what it did. A run here verifies what it compared in full and passed;
+a sample, or results taken over from an earlier run, make nothing verified.
+"""
+
+import os
+import platform
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain as chained
+from typing import Any, Final
+
+from sqlalchemy.orm import Session
+
+from ninfer_core import __version__
+from ninfer_core.documents.fields import MAX_INTEGER
+from ninfer_core.encoders import PROFILES
+from ninfer_core.recipes import Plan, TensorPlan
+from ninfer_core.strict_json import Huge
+from ninfer_core.verify.report import Report
+from service.records import chain
+from service.records.provenance import Fact
+
+_LONGEST: Final = 1_000  # characters of a claim that becomes an edge
+_MOST_ROLES: Final = 64
+_MOST_CLAIM_VALUES: Final = 10_000  # what a directory may say of itself beyond that is only counted
+_CPU: Final = "/proc/cpuinfo"
+
+
+def claims(sections: Mapping[str, Any]) -> Any:
+    """What an artifact says of its own origin, as it says it; numbers that JSON readers disagree on become text."""
+    told = {name: sections[name] for name in ("provenance", "metadata") if sections.get(name)}
+    if not told:
+        return None
+    if _values(told) > _MOST_CLAIM_VALUES:
+        return {"too_long": True}
+    return _plain(told)
+
+
+def claimed(told: Any, model_id: str | None, weights_id: str | None, formats: Iterable[str]) -> list[Fact]:
+    """The edges that an artifact claims; `told` is what `claims` gave."""
+    facts = [Fact("format", name) for name in sorted(set(formats))[:_LONGEST]]
+    if model_id is not None and weights_id is not None:
+        facts.append(Fact("target", f"{model_id}/{weights_id}"))
+    provenance = told.get("provenance") if isinstance(told, dict) else None
+    if isinstance(provenance, dict):
+        facts += _claimed_sources(provenance)
+    return [fact for fact in facts if len(fact.value) <= _LONGEST and len(fact.role) <= _LONGEST]
+
+
+def _claimed_sources(provenance: Mapping[str, Any]) -> Iterator[Fact]:
+    recipe = provenance.get("recipe")
+    if isinstance(recipe, dict) and isinstance(recipe.get("digest"), str):
+        yield Fact("recipe", recipe["digest"])
+    sources = provenance.get("sources")
+    for role, source in list(sources.items())[:_MOST_ROLES] if isinstance(sources, dict) else ():
+        if isinstance(source, dict) and isinstance(source.get("repository"), str):
+            revision = source.get("revision")
+            at = f"@{revision}" if isinstance(revision, str) else ""
+            yield Fact("checkpoint", f"{source['repository']}{at}", role)
+
+
+def converted(session: Session, project_id: str, plan: Plan, checkpoints: Mapping[str, str]) -> list[Fact]:
+    """What a conversion by `plan` did; `checkpoints` are role to id."""
+    tensors = [item for item in plan.objects if isinstance(item, TensorPlan)]
+    return [
+        Fact("recipe", plan.recipe.digest),
+        Fact("tool_version", __version__),
+        *_target(plan.target.digest if plan.target else None, plan.recipe.model_id, plan.recipe.weights_id),
+        *_checkpoints(session, project_id, checkpoints),
+        *(Fact("format", name) for name in sorted({item.fmt.name for item in tensors})),
+        *(Fact("encoder_profile", name) for name in encoders(tensors)),
+    ]
+
+
+def verified(
+    session: Session, project_id: str, report: Report, plan: Plan | None, checkpoints: Mapping[str, str]
+) -> list[Fact]:
+    """What a run has proved: of each check only where it passed over everything, by this very run."""
+    full = {check.name for check in report.checks if (check.outcome, check.coverage) == ("passed", "full")}
+    whole = report.verdict == "passed" and all(item.coverage == "full" for item in report.objects)
+    if not whole or not report.objects:
+        return []
+    facts = [Fact("tool_version", __version__)]
+    if "values" in full:
+        names = sorted({item.format for item in report.objects if item.format is not None})
+        facts += [Fact("format", name) for name in names]
+    if "inventory" in full and report.target is not None:
+        target = report.target
+        facts += _target(target["digest"], target["model_id"], target["weights_id"])
+    if "parity" in full and plan is not None:
+        proved = {item.name for item in report.objects if item.evidence == "derived-exact"}
+        tensors = [item for item in plan.objects if isinstance(item, TensorPlan) and item.name in proved]
+        facts.append(Fact("recipe", plan.recipe.digest))
+        facts += _checkpoints(session, project_id, checkpoints)
+        facts += [Fact("encoder_profile", name) for name in encoders(tensors)]
+    return facts
+
+
+def encoders(tensors: Iterable[TensorPlan]) -> list[str]:
+    """The encoder profiles that make these tensors."""
+    return sorted({item.encode for item in tensors if item.encode is not None} & set(PROFILES.names))
+
+
+def command(plan: Plan, output: Mapping[str, Any]) -> str:
+    """What would make the same artifact on the command line, with roles and names of inputs for the paths."""
+    options = [("--recipe", plan.recipe.recipe_id)]
+    if plan.target is not None:
+        options.append(("--target", plan.target.identity))
+    options += [("--checkpoint", f"{role}=DIR") for role in plan.recipe.sources]
+    options += [("--input", f"{name}=FILE") for name in plan.recipe.inputs]
+    options += [("--out", output["name"]), ("--revision", str(output["revision"]))]
+    if output.get("max_file_bytes") is not None:
+        options.append(("--max-file-bytes", str(output["max_file_bytes"])))
+    return shlex.join(["ninfer-gate", "convert", *chained.from_iterable(options)])
+
+
+def host_class() -> dict[str, Any]:
+    """The class of this machine; never its name or that of a user."""
+    return {"cpu": _cpu_model(), "cores": os.cpu_count()}
+
+
+def environment() -> dict[str, str]:
+    """Versions of what computes here."""
+    from importlib.metadata import version
+
+    packages = {name: version(name) for name in ("numba", "llvmlite", "numpy")}
+    return {"python": platform.python_version(), "machine": platform.machine(), **packages}
+
+
+def _cpu_model() -> str:
+    try:
+        with open(_CPU, encoding="ascii", errors="replace") as lines:
+            names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+            return next(names, "") or platform.processor()
+    except OSError:
+        return platform.processor()
+
+
+def _target(digest: str | None, model_id: str, weights_id: str) -> Iterator[Fact]:
+    if digest is not None:
+        yield Fact("target", digest)
+        yield Fact("target", f"{model_id}/{weights_id}")
+
+
+def _checkpoints(session: Session, project_id: str, checkpoints: Mapping[str, str]) -> Iterator[Fact]:
+    for role, checkpoint_id in sorted(checkpoints.items()):
+        digest = chain.digest_of(session, project_id, checkpoint_id)
+        if digest is not None:
+            yield Fact("checkpoint", digest, role)
+
+
+def _values(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + sum(_values(member) for member in value.values())
+    return 1 + sum(map(_values, value)) if isinstance(value, list) else 1
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_plain(member) for member in value]
+    if isinstance(value, Huge):
+        return value.text
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MAX_INTEGER:
+        return str(value)
+    if isinstance(value, float) and value - value != 0:
+        return str(value)
+    return value
