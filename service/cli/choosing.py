@@ -10,7 +10,15 @@ from ninfer_core.errors import Usage
 from ninfer_core.findings import Findings
 from ninfer_core.io import ByteSource, DiskFile, MemorySource
 from ninfer_core.opening import Opened
-from ninfer_core.targets import TARGETS, Target, load_target, recipe_ids, registered, registered_recipe
+from ninfer_core.targets import (
+    TARGETS,
+    Target,
+    choose,
+    load_target,
+    recipe_ids,
+    registered,
+    registered_recipe,
+)
 
 AUTO: Final = "auto"
 
@@ -77,10 +85,6 @@ def _registered_for(opened: Opened) -> ByteSource | None:
     if opened.kind != "ninfer":
         raise Usage(f"--recipe {AUTO} needs a .ninfer artifact, whose identity names the recipe")
     artifact = read_artifact(opened.files, opened.entry, Findings())
-    if artifact is None or artifact.model_id is None:
-        return None
-    for target in registered(artifact.model_id, artifact.weights_id):
-        text = None if target.recipe_id is None else registered_recipe(target.recipe_id)
-        if text is not None:
-            return MemorySource(str(target.recipe_id), text)
-    return None
+    target = None if artifact is None else choose(TARGETS, artifact).target
+    text = None if target is None or target.recipe_id is None else registered_recipe(target.recipe_id)
+    return None if text is None or target is None else MemorySource(str(target.recipe_id), text)
