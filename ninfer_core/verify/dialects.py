@@ -62,7 +62,7 @@ class Misfit:
 def misfits(tensors: Tensors, block: Shape | None = None) -> Iterator[Misfit]:
     """Everything wrong between codes and scales, in the order of the tensors; `block` is the declared block size."""
     for name, tensor in tensors.items():
-        if tensor.dtype in FP8 and not _is_scale(name):
+        if tensor.dtype in FP8 and _holds_codes(name, tensor):
             yield from _fp8(tensors, name, tensor, block)
         elif name.endswith(PACKED):
             yield from _packed(tensors, name, tensor)
@@ -74,8 +74,10 @@ def misfits(tensors: Tensors, block: Shape | None = None) -> Iterator[Misfit]:
             yield from _affine_orphan(tensors, name)
 
 
-def _is_scale(name: str) -> bool:
-    return name.endswith(tuple(f"{joint}{word}" for word in _SCALE_NAMES for joint in "._"))
+def _holds_codes(name: str, tensor: SourceTensor) -> bool:
+    # Scales have eight bits too, and some writers mark a file by a vector that nobody reads.
+    scale = name.endswith(tuple(f"{joint}{word}" for word in _SCALE_NAMES for joint in "._"))
+    return not scale and (name.endswith(WEIGHT) or len(tensor.shape) > 1)
 
 
 def _fp8(tensors: Tensors, name: str, tensor: SourceTensor, block: Shape | None) -> Iterator[Misfit]:
