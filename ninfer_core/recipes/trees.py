@@ -25,3 +25,13 @@ def _expanded(name: str, member: Any, values: Assignment) -> Any:
 def canonical_tree(tree: Mapping[str, Any]) -> str:
     """JSON text with sorted keys and no spaces."""
     return json.dumps(tree, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def described(tree: Mapping[str, Any]) -> str:
+    """The moves of a tree in one line: operations outermost first, the operands of a join in brackets."""
+    operand = tree.get("of")
+    name = str(tree["op"])
+    if isinstance(operand, list):
+        inner = [described(part) for part in operand]
+        return f"{name}[{', '.join(inner)}]"
+    return f"{name} {described(operand)}" if isinstance(operand, Mapping) else name

@@ -166,7 +166,7 @@ def verify_command(
 @app.command("convert")
 def convert_command(
     checkpoint: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--checkpoint",
             "--source",
@@ -174,22 +174,39 @@ def convert_command(
             help="The checkpoint of a role of the recipe (base unless named); repeat for each role.",
             show_default=False,
         ),
-    ],
+    ] = None,
     recipe: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--recipe",
-            metavar="FILE",
-            help="The recipe: it alone chooses encoders, formats and identity.",
+            metavar="FILE|ID",
+            help="The recipe, a file or a registered one: it alone chooses encoders, formats and identity.",
             show_default=False,
         ),
-    ],
+    ] = None,
     out: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--out", metavar="FILE", help="The new file; it must not exist yet.", show_default=False
         ),
-    ],
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            metavar="MODEL/WEIGHTS|FILE",
+            help="The target that the recipe must fill; it states the formats that rules leave out.",
+            show_default="the registered one of its identity, where rules leave formats out",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Only say what would be written, and every fault of recipe and sources; without --checkpoint, "
+            "of the recipe alone.",
+        ),
+    ] = False,
     inputs: Inputs = None,
     revision: Annotated[
         int,
@@ -216,7 +233,20 @@ def convert_command(
     """
     from service.cli.convert import Request, convert
 
-    return convert(Request(checkpoint, inputs or [], recipe, out, revision, max_file_bytes, json, threads))
+    return convert(
+        Request(
+            checkpoint or [],
+            inputs or [],
+            recipe,
+            out,
+            target,
+            dry_run,
+            revision,
+            max_file_bytes,
+            json,
+            threads,
+        )
+    )
 
 
 @app.command("diff")
@@ -311,7 +341,7 @@ def version_command() -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """The exit code of one command line; a mistake in the options is explained and gives 2."""
-    from service.cli import service_app, targets_app  # noqa: F401  add commands of their own
+    from service.cli import recipe_app, service_app, targets_app  # noqa: F401  add commands of their own
 
     DOCUMENT_BEGUN.set(False)
     command = get_command(app)
@@ -354,6 +384,7 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
     from service.cli.output import (
         CONVERSION_SCHEMA,
         INSPECTION_SCHEMA,
+        RECIPE_SCHEMA,
         TARGETS_SCHEMA,
         JsonTarget,
         no_document,
@@ -365,6 +396,7 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
         "diff": COMPARISON_SCHEMA,
         "inspect": INSPECTION_SCHEMA,
         "formats": FORMATS_SCHEMA,
+        "recipe": RECIPE_SCHEMA,
         "targets": TARGETS_SCHEMA,
     }
     schema = next((schemas[argument] for argument in arguments if argument in schemas), None)

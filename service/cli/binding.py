@@ -14,6 +14,8 @@ from ninfer_core.recipes import Plan, Recipe, bind, load_recipe
 from ninfer_core.sources.checkpoint import INDEX_SUFFIX
 from ninfer_core.targets import Target
 from ninfer_core.verify.against import NO_SOURCE
+from service.cli.choosing import targets
+from service.cli.output import not_empty
 
 DEFAULT_ROLE = "base"
 
@@ -98,6 +100,18 @@ def bound(
     except CutShort as cut:
         report_cut_short(cut, findings, about="source")
         return Bound(None, findings, recipe=recipe)
+
+
+def chosen_target(option: str | None) -> Target | None:
+    """The one target of `--target`; None without the option. Raises: Usage, CannotRead."""
+    if option is None:
+        return None
+    named = targets(not_empty("--target", option))
+    if named.auto:
+        raise Usage("--target auto picks by an artifact; name the target of the recipe, or a file")
+    if len(named.candidates) != 1:
+        raise Usage(f"there are {len(named.candidates)} targets {option!r}; give the file of one")
+    return named.candidates[0]
 
 
 def _folder(path: Path) -> DiskFiles:

@@ -8,10 +8,9 @@ from ninfer_core.findings import Finding
 from ninfer_core.recipes import Recipe
 from ninfer_core.recipes.plan import TensorPlan
 from service.cli.findings_view import count_line, show_findings
+from service.cli.recipe_view import show_accounting
 from service.cli.screen import aligned, console, hanging, styled
 from service.text import digest, number, plural, seconds, size
-
-_UNUSED = 8
 
 
 def show_conversion(conversion: Conversion, recipe: Recipe, out: str, elapsed: float) -> None:
@@ -36,12 +35,7 @@ def show_conversion(conversion: Conversion, recipe: Recipe, out: str, elapsed: f
     screen.print()
     for line in _by_encoder(conversion):
         screen.print(f"  {line}", no_wrap=True, overflow="ellipsis")
-    for role, names in conversion.unused_sources.items():
-        if names:
-            listed = ", ".join(names[:_UNUSED]) + (", …" if len(names) > _UNUSED else "")
-            screen.print()
-            lead = f"  no rule reads {plural(len(names), 'tensor')} of {role}: "
-            screen.print(hanging(lead, listed, screen.width))
+    show_accounting(screen, conversion.accounting)
     show_findings(screen, conversion.findings)
     screen.print()
     found = count_line(conversion.findings)
@@ -67,9 +61,7 @@ def _by_encoder(conversion: Conversion) -> list[str]:
     clamped: Counter[tuple[str, str]] = Counter()
     for item in conversion.objects:
         key = (
-            (item.plan.encode, item.plan.fmt.name)
-            if isinstance(item.plan, TensorPlan)
-            else ("copy_bytes", "")
+            (item.plan.maker, item.plan.fmt.name) if isinstance(item.plan, TensorPlan) else ("copy_bytes", "")
         )
         objects[key] += 1
         stored[key] += item.bytes

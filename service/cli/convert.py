@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from ninfer_core.containers.ninfer import read_artifact
 from ninfer_core.containers.publish import require_free
-from ninfer_core.errors import NinferError
+from ninfer_core.errors import NinferError, Usage
 from ninfer_core.findings import Findings
 from ninfer_core.opening import open_path
 from ninfer_core.recipes import Plan
+from ninfer_core.recipes.producers import refuse_foreign
 from service.cli import EXIT_ERROR
-from service.cli.binding import bound, named_files, roles
+from service.cli.binding import bound, chosen_target, named_files, roles
 from service.cli.choosing import named_recipe
 from service.cli.failures import Task, guarded, sentence, tell
 from service.cli.interrupts import Interrupted, ignore, signal_number
@@ -35,8 +36,10 @@ class Request:
 
     checkpoints: Sequence[str]
     inputs: Sequence[str]
-    recipe: str
-    out: str
+    recipe: str | None
+    out: str | None
+    target: str | None
+    dry_run: bool
     revision: int
     max_file_bytes: int | None
     json: str | None
@@ -50,34 +53,84 @@ def convert(request: Request) -> int:
         return no_document(CONVERSION_SCHEMA, verdict, code, message)
 
     first = JsonTarget(None) if request.json == "-" else None
-    task = Task("convert", f"converting to {request.out}", _NOTHING_KEPT, failed, first)
+    doing = f"converting to {request.out}" if request.out and not request.dry_run else "planning a conversion"
+    task = Task("convert", doing, _NOTHING_KEPT, failed, first)
 
     def work() -> int:
-        not_empty("--out", request.out)
+        recipe = not_empty("--recipe", _required(request.recipe, "--recipe FILE"))
         folders, inputs = roles(request.checkpoints), named_files(request.inputs)
-        recipe = Path(not_empty("--recipe", request.recipe))
-        given = [recipe, Path(request.out), *folders.values(), *inputs.values()]
-        target = json_target(request.json, given, request.out)
-        return guarded(replace(task, target=target), lambda: _convert(request, folders, inputs, target))
+        given = [Path(recipe), *folders.values(), *inputs.values()]
+        if request.dry_run:
+            if request.out is not None:
+                require_free([new_file(request.out)])
+            target = json_target(request.json, given, request.out)
+            return guarded(
+                replace(task, target=target), lambda: _try(request, recipe, folders, inputs, target)
+            )
+        out = not_empty("--out", _required(request.out, "--out FILE"))
+        if not folders:
+            _required(None, "--checkpoint [ROLE=]DIR")
+        target = json_target(request.json, [*given, Path(out)], out)
+        return guarded(
+            replace(task, target=target), lambda: _convert(request, recipe, out, folders, inputs, target)
+        )
 
     return guarded(task, work)
 
 
+def _required(value: str | None, option: str) -> str:
+    if value is None:
+        raise Usage(f"{option} is missing; only --dry-run works without --out and --checkpoint")
+    return value
+
+
+def _try(
+    request: Request,
+    recipe: str,
+    folders: dict[str, Path],
+    inputs: dict[str, Path],
+    target: JsonTarget | None,
+) -> int:
+    from service.cli.recipe import show_outline
+
+    with ExitStack() as stack:
+        document = named_recipe(stack, recipe)
+        result = bound(stack, document, folders, inputs, chosen_target(request.target))
+    if result.recipe is not None:
+        refuse_foreign(result.recipe, result.findings)
+    entry = None if request.out is None else Path(request.out).name
+    return show_outline(result, recipe, target, None, entry, request.max_file_bytes)
+
+
 def _convert(
-    request: Request, folders: dict[str, Path], inputs: dict[str, Path], target: JsonTarget | None
+    request: Request,
+    recipe: str,
+    named: str,
+    folders: dict[str, Path],
+    inputs: dict[str, Path],
+    target: JsonTarget | None,
 ) -> int:
     begin = time.monotonic()
-    out = new_file(request.out)
+    out = new_file(named)
     require_free([out])  # before any source is read
     with ExitStack() as stack:
-        result = bound(stack, named_recipe(stack, request.recipe), folders, inputs)
-        if result.plan is None:
-            return _refused(result.findings, request.out, begin, target)
-        return _write(stack, request, result.plan, out, begin, target)
+        document = named_recipe(stack, recipe)
+        result = bound(stack, document, folders, inputs, chosen_target(request.target))
+        if result.plan is not None:
+            refuse_foreign(result.plan.recipe, result.findings)
+        if result.plan is None or result.findings.errors:
+            return _refused(result.findings, named, begin, target)
+        return _write(stack, request, named, result.plan, out, begin, target)
 
 
 def _write(
-    stack: ExitStack, request: Request, plan: Plan, out: Path, begin: float, target: JsonTarget | None
+    stack: ExitStack,
+    request: Request,
+    named: str,
+    plan: Plan,
+    out: Path,
+    begin: float,
+    target: JsonTarget | None,
 ) -> int:
     from ninfer_core.convert import convert as write
 
@@ -99,25 +152,25 @@ def _write(
         if not os.path.lexists(out):  # it did not exist before
             raise
         kept = (
-            f"The artifact was written all the same, and is whole: {request.out}."
+            f"The artifact was written all the same, and is whole: {named}."
             if _is_whole(out)
-            else f"{request.out} is there, but not whole: remove it."
+            else f"{named} is there, but not whole: remove it."
         )
         raise Interrupted(signal_number(interrupt), kept) from interrupt
     elapsed = time.monotonic() - begin
     if conversion.written:
-        return _written(conversion, request, plan, elapsed, target)
+        return _written(conversion, named, plan, elapsed, target)
     if target is not None:
         target.write(conversion.as_json())
     if target is None or not target.alone:
         from service.cli.conversion_view import show_refusal
 
-        show_refusal(conversion.findings, request.out, elapsed)
+        show_refusal(conversion.findings, named, elapsed)
     return 1
 
 
 def _written(
-    conversion: "Conversion", request: Request, plan: Plan, elapsed: float, target: JsonTarget | None
+    conversion: "Conversion", named: str, plan: Plan, elapsed: float, target: JsonTarget | None
 ) -> int:
     """What cannot be told does not undo what was written, but it is no success either."""
     untold: list[str] = []
@@ -130,12 +183,12 @@ def _written(
         from service.cli.conversion_view import show_conversion
 
         try:
-            show_conversion(conversion, plan.recipe, request.out, elapsed)
+            show_conversion(conversion, plan.recipe, named, elapsed)
         except OSError as error:
             drop_output()
             untold.append(f"cannot write standard output: {error.strerror or error}")
     for why in untold:
-        tell(f"The artifact {request.out} was written, but its report was not: {sentence(why)}")
+        tell(f"The artifact {named} was written, but its report was not: {sentence(why)}")
     return EXIT_ERROR if untold else 0
 
 

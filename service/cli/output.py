@@ -17,6 +17,7 @@ from ninfer_core.errors import CannotWrite, Usage
 
 CONVERSION_SCHEMA = "ninfer-gate/conversion/1"
 INSPECTION_SCHEMA = "ninfer-gate/inspection/1"
+RECIPE_SCHEMA = "ninfer-gate/recipe/1"
 TARGETS_SCHEMA = "ninfer-gate/targets/1"
 
 DOCUMENT_BEGUN: ContextVar[bool] = ContextVar("document_begun", default=False)  # on standard output
