@@ -17,7 +17,7 @@ COMPILE := ../.venv-lock/bin/pip-compile --quiet --generate-hashes --no-emit-ind
 	--no-emit-trusted-host --strip-extras --allow-unsafe --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format docs bench bench-service memory lock clean
+.PHONY: help venv demo test check format docs bench bench-service bench-targets memory lock clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -77,6 +77,9 @@ bench: .venv-bench/.ready ## Measure kernels and file work as ratios of one run.
 
 bench-service: $(READY) ## Upload speed, and peak memory of API and worker on 4 GB jobs.
 	$(BIN)/python -m benchmarks.service
+
+bench-targets: $(READY) ## Time and memory of judging whole artifacts by their directories.
+	$(BIN)/python -m benchmarks.targets
 
 memory: $(READY) ## Peak memory of verify and convert on 4 GB artifacts of every shape.
 	$(BIN)/python -m benchmarks.memory

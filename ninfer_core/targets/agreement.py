@@ -8,7 +8,6 @@ from ninfer_core import strict_json
 from ninfer_core.documents.fields import Faults, Fields, Path
 from ninfer_core.strict_json import Members
 from ninfer_core.targets.target import (
-    Alias,
     TargetObject,
     View,
     component_of,
@@ -101,25 +100,21 @@ def _check_counts(
 
 
 def check_hashes(
-    fields: Fields,
-    objects: Sequence[TargetObject],
-    views: Sequence[View],
-    aliases: Sequence[Alias],
-    templates: Mapping[str, int],
+    fields: Fields, own: Mapping[str, str], templates: Mapping[str, int], bindings: Mapping[str, int]
 ) -> None:
-    """Compare `checks`. `offsets_sha256` and `directory` depend on the lengths of resources, so they are not judged."""
+    """Compare `checks` with `own_hashes` and the counts of `views` and `aliases`, before and after expansion.
+
+    `offsets_sha256` and `directory` depend on the lengths of resources, so they are not judged."""
     stated = fields.object("checks")
     if stated is None:
         return
     faults = fields.faults
     optional = (*_CHECKS, "offsets_sha256", "views", "aliases", "directory")
     reader = Fields(faults, stated, fields.path("checks"), (), optional)
-    own = own_hashes(objects, views)
     for name in _CHECKS:
         _compare(faults, "checks_differ", reader.path(name), reader.sha256(name), own[name])
     reader.sha256("offsets_sha256")
     reader.object("directory")
-    bindings = {"views": len(views), "aliases": len(aliases)}
     for name, count in bindings.items():
         members = reader.object(name)
         if members is None:

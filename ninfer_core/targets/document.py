@@ -12,10 +12,10 @@ from ninfer_core.identity import canonical_digest
 from ninfer_core.io import ByteSource, is_plain_name
 from ninfer_core.sources.json_text import JsonLimits, parse_object, read_object
 from ninfer_core.strict_json import Members
-from ninfer_core.targets.agreement import check_hashes, check_totals, read_components
+from ninfer_core.targets.agreement import check_hashes, check_totals, own_hashes, read_components
 from ninfer_core.targets.expansion import Expansion
 from ninfer_core.targets.objects import read_layouts, read_objects
-from ninfer_core.targets.target import Target, inventory_sha256
+from ninfer_core.targets.target import Target
 from ninfer_core.targets.views import Names, count_templates, read_aliases, read_expert_views, read_views
 
 SCHEMA: Final = "ninfer-target/1"
@@ -86,9 +86,10 @@ def _document(root: Members, faults: Faults) -> Target | None:
     components = read_components(fields, objects) if complete else {}
     if complete:
         check_totals(fields, objects)
+    own = own_hashes(objects, views) if bound else {}
     if bound:
         templates = {member: count_templates(root, member) for member in ("views", "aliases")}
-        check_hashes(fields, objects, views, aliases, templates)
+        check_hashes(fields, own, templates, {"views": len(views), "aliases": len(aliases)})
     key, recipe_id, filename = fields.text("target_key"), fields.text("recipe_id"), _filename(fields)
     revisions = _revisions(fields)
     fields.object("facts")
@@ -104,7 +105,7 @@ def _document(root: Members, faults: Faults) -> Target | None:
         filename,
         revisions,
         canonical_digest(document),
-        inventory_sha256(item.line for item in objects),
+        own["inventory_sha256"],
         objects,
         MappingProxyType(by_name),
         views,

@@ -3,10 +3,12 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from ninfer_core.errors import UnknownName
-from ninfer_core.formats import NumericFormat
+from ninfer_core.formats import FORMATS, NumericFormat
+from ninfer_core.layouts import LAYOUTS
 from ninfer_core.layouts.base import Layout, Shape
 
 
@@ -31,7 +33,7 @@ class TargetObject:
         """Encoded size of a tensor; a resource may have any."""
         if self.shape is None or self.format is None or self.layout is None:
             return None
-        return self.layout.encoded_size(self.format, self.shape)
+        return _encoded_size(self.layout.name, self.format.name, self.shape)
 
     @property
     def line(self) -> str:
@@ -123,6 +125,12 @@ class Target:
         if name not in self.by_name:
             raise UnknownName(f"object of {self.identity}", name, tuple(self.by_name)[:8])
         return self.by_name[name]
+
+
+@lru_cache(maxsize=4096)
+def _encoded_size(layout: str, fmt: str, shape: Shape) -> int:
+    # Layers repeat a few shapes, and counts and hashes ask for each size several times.
+    return LAYOUTS[layout].encoded_size(FORMATS[fmt], shape)
 
 
 def component_of(name: str, components: Mapping[str, Sequence[str]]) -> str | None:

@@ -1,6 +1,7 @@
 """Target documents: what a user may write, and every fault of what nobody should, all at once and in bounded memory."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -342,3 +343,11 @@ def test_a_registered_document_whose_hashes_were_left_behind_is_refused():
     found = codes(parsed(root)[1])
     assert found["target.checks_differ"] == 3  # both inventories and the sizes; the views still bind
     assert found["target.totals_differ"] >= 1
+
+
+def test_the_example_of_the_page_is_sound():
+    page = (Path(__file__).parents[2] / "docs" / "targets.md").read_text()
+    (text,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    target = sound(json.loads(text))
+    assert target.bundles == {"draft": ("draft/head", "draft/ids")}
+    assert len(target.views) == 9
