@@ -2,6 +2,7 @@
 
 import difflib
 
+from ninfer_core.compute import COMPUTE_PROFILES
 from ninfer_core.encoders import PROFILES
 from ninfer_core.findings import FINDINGS, Definition
 from ninfer_core.formats import FORMATS
@@ -16,7 +17,14 @@ COMMON_PLACES = (
 
 def near_names(name: str) -> list[str]:
     """At most three known names that look like `name`."""
-    known = (*FINDINGS.names, *FORMATS.names, *LAYOUTS.names, *PROFILES.names, *CHECKS)
+    known = (
+        *FINDINGS.names,
+        *FORMATS.names,
+        *LAYOUTS.names,
+        *PROFILES.names,
+        *COMPUTE_PROFILES.names,
+        *CHECKS,
+    )
     slugs = {code.partition(".")[2]: code for code in FINDINGS.names}
     exact = [slugs[name]] if name in slugs else []
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)

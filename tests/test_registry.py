@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import pytest
 
+from ninfer_core.compute import COMPUTE_PROFILES
 from ninfer_core.encoders import PROFILES
 from ninfer_core.errors import UnknownName
 from ninfer_core.findings import FINDINGS, Finding, Findings
@@ -11,6 +12,7 @@ from ninfer_core.formats import DIRECT, FORMATS, GROUPED, QUANTIZED
 from ninfer_core.layouts import LAYOUTS, canonical_layout
 from ninfer_core.registry import Closed
 from ninfer_core.rejected_names import FAMILIES, why_not
+from ninfer_core.verify.checks import CHECKS
 from service.cli.explain import describe
 
 NINE = {
@@ -100,7 +102,9 @@ def test_an_unknown_name_is_not_guessed_at() -> None:
     assert describe("something_else", 80) is None
 
 
-@pytest.mark.parametrize("registry", [FORMATS, LAYOUTS, PROFILES, FINDINGS], ids=lambda one: one.what)
+@pytest.mark.parametrize(
+    "registry", [FORMATS, LAYOUTS, PROFILES, COMPUTE_PROFILES, FINDINGS], ids=lambda one: one.what
+)
 def test_a_registry_is_closed(registry: Closed) -> None:  # type: ignore[type-arg]
     assert len(set(registry.names)) == len(registry) > 0
     for name in registry.names:
@@ -129,14 +133,5 @@ def test_findings_take_registered_codes_only() -> None:
 
 def test_every_code_begins_with_its_check_and_explains_itself() -> None:
     for definition in FINDINGS:
-        assert definition.check in (
-            "structure",
-            "layout",
-            "values",
-            "statistics",
-            "parity",
-            "source",
-            "recipe",
-            "convert",
-        )
+        assert definition.check in (*CHECKS, "recipe", "target", "convert")
         assert describe(definition.name, 80)

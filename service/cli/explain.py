@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from ninfer_core.compute import COMPUTE_PROFILES, ComputeProfile
 from ninfer_core.encoders import PROFILES, EncoderProfile
 from ninfer_core.errors import UnknownName
 from ninfer_core.findings import FINDINGS
@@ -52,6 +53,8 @@ def describe(name: str, width: int) -> list[str] | None:
         return [name, "", *_labelled(_layout(LAYOUTS[name]), width)]
     if name in PROFILES:
         return [name, "", *_labelled(_profile(PROFILES[name]), width)]
+    if name in COMPUTE_PROFILES:
+        return [name, "", *_labelled(_compute(COMPUTE_PROFILES[name]), width)]
     meanings = _SUBJECTS | {str(check): meaning for check, meaning in MEANINGS.items()}
     if name in meanings:
         return _check(name, meanings[name], width)
@@ -94,7 +97,7 @@ def _writers(fmt: NumericFormat) -> str:
     return (
         "none: words are copied"
         if isinstance(fmt, DirectFormat)
-        else "none: read, verified and decoded, not written"
+        else "none: words are copied from a source that is quantized already"
     )
 
 
@@ -109,6 +112,19 @@ def _profile(profile: EncoderProfile) -> list[tuple[str, str]]:
         ("Kind", "encoder profile"),
         ("Version", str(profile.version)),
         ("Formats", formats),
+        ("Specification", profile.specification),
+    ]
+
+
+def _compute(profile: ComputeProfile) -> list[tuple[str, str]]:
+    return [
+        ("Kind", "compute profile"),
+        ("Version", str(profile.version)),
+        ("Inputs", ", ".join(fmt.name for fmt in profile.inputs)),
+        ("Output", profile.output),
+        ("Casts", "; ".join(profile.casts)),
+        ("Determinism", profile.determinism),
+        ("Criterion", f"{profile.criterion.name}: {profile.criterion.meaning}"),
         ("Specification", profile.specification),
     ]
 
