@@ -9,7 +9,6 @@ from typing import Any
 
 from ninfer_core.errors import OutOfStep
 from ninfer_core.findings import Findings
-from ninfer_core.findings import Findings
 from ninfer_core.verify.outcomes import Encoded, Outcome, from_json, to_json
 from ninfer_core.verify.task import Task, shards
 from service.queue import ENDED as ENGINE_ENDED
