@@ -16,7 +16,11 @@ from worker.workflows.compare import compare, compare_shard
 from worker.workflows.convert import convert, convert_shard
 from worker.workflows.verify import verify, verify_shard
 
-WORKFLOWS: Final = {"verify": (verify, verify_shard), "convert": (convert, convert_shard), "compare": (compare, compare_shard)}
+WORKFLOWS: Final = {
+    "verify": (verify, verify_shard),
+    "convert": (convert, convert_shard),
+    "compare": (compare, compare_shard),
+}
 
 
 @contextmanager

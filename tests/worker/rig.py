@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from ninfer_core.opening import ArtifactKind
 from service import artifacts, checkpoints, jobs, reports
 from service.blobs import BlobStore
+from service.comparisons import Compare
 from service.contents import NamedDigest, Stored, keep
 from service.job_requests import Convert, Output, Verify
 from service.parts import Parts
@@ -125,7 +126,7 @@ class Rig:
         files = [NamedDigest(path.name, self.store(path).digest) for path in sorted(folder.iterdir())]
         return checkpoints.push(self.parts, PROJECT, files, repository=None, revision=None)[0].id
 
-    def job(self, request: Verify | Convert) -> str:
+    def job(self, request: Verify | Convert | Compare) -> str:
         """A new job; its id."""
         return jobs.create(self.parts, PROJECT, request, jobs.Sent("sha256:" + "0" * 64, None)).id
 
@@ -203,6 +204,9 @@ class Rig:
                 (models.Conversion, models.Conversion.job_id == job_id),
                 (models.ConversionObject, models.ConversionObject.conversion_id == job_id),
                 (models.ConversionFinding, models.ConversionFinding.conversion_id == job_id),
+                (models.Comparison, models.Comparison.job_id == job_id),
+                (models.ComparisonObject, models.ComparisonObject.comparison_id == job_id),
+                (models.ComparisonFinding, models.ComparisonFinding.comparison_id == job_id),
                 (models.Shard, models.Shard.job_id == job_id),
                 (models.Artifact, models.Artifact.id == job.artifact_id),
                 (models.ArtifactFile, models.ArtifactFile.artifact_id == job.artifact_id),

@@ -10,17 +10,20 @@ from typing import Any
 import pytest
 from sqlalchemy import text, update
 
+from service.comparisons import Compare
 from service.records.jobs import OPEN
 from service.records.models import Worker as Row
 from tests.worker.material import Material
 from tests.worker.rig import Rig, Worker, rig, until
 from worker.heartbeat import EXIT_LOST
 
-WORK = ("verify", "convert")
+WORK = ("verify", "convert", "compare")
 
 
 def ask(rig: Rig, material: Material, what: str) -> str:
     """A new job; its id."""
+    if what == "compare":
+        return rig.job(Compare(rig.push(material.artifact).digest, rig.push(material.damaged).digest))
     checkpoint = rig.checkpoint(material.folder)
     if what == "convert":
         return rig.convert(checkpoint, material.document)
@@ -34,6 +37,8 @@ def rows(rig: Rig, job_id: str) -> dict[str, Any]:
         del row["origin"]  # one may be pushed before it is made
     whole = json.dumps(found)
     names = {row["id"]: "<artifact>" for row in found["artifacts"]}
+    names |= {row["a_artifact_id"]: "<a>" for row in found["comparisons"]}
+    names |= {row["b_artifact_id"]: "<b>" for row in found["comparisons"]}
     for table in ("runs", "conversions"):
         names |= {one: "<checkpoint>" for row in found[table] for one in row["checkpoints"].values()}
     for name, stands_for in names.items():
@@ -66,8 +71,10 @@ def held_to(rig: Rig, material: Material, what: str, job_id: str, expected: dict
         [file] = found["artifact_files"]
         assert rig.parts.blobs.path(file["sha256"]).read_bytes() == material.artifact.read_bytes()
         until("the work folder is gone", lambda: not (rig.settings.data / "work" / job_id).exists())
-    else:
+    elif what == "verify":
         assert rig.report(job_id)["verdict"] == "passed"
+    else:
+        assert found["comparisons"][0]["verdict"] == "different"
 
 
 def midway(rig: Rig, job_id: str, done: int) -> None:
