@@ -7,6 +7,7 @@ from typing import Final
 from ninfer_core import strict_json
 from ninfer_core.documents.fields import Faults, Fields, Path
 from ninfer_core.strict_json import Members
+from ninfer_core.targets.expansion import Expansion
 from ninfer_core.targets.target import (
     TargetObject,
     View,
@@ -58,7 +59,9 @@ def check_totals(fields: Fields, objects: Sequence[TargetObject]) -> None:
             _compare(fields.faults, "totals_differ", reader.path(name), dict(members), dict(counted))
 
 
-def read_components(fields: Fields, objects: Sequence[TargetObject]) -> Mapping[str, tuple[str, ...]]:
+def read_components(
+    fields: Fields, expansion: Expansion, objects: Sequence[TargetObject]
+) -> Mapping[str, tuple[str, ...]]:
     """The name prefixes of each component; the stated counts are compared."""
     stated = fields.object("components")
     if stated is None:
@@ -69,7 +72,10 @@ def read_components(fields: Fields, objects: Sequence[TargetObject]) -> Mapping[
     prefixes = {name: listed.texts(name) for name in members}
     components = {name: texts for name, texts in prefixes.items() if texts is not None}
     counts = reader.object("counts")
-    if counts is None or len(components) != len(members):
+    comparisons = len(objects) * sum(map(len, components.values()))
+    if len(components) != len(members) or not expansion.steps(reader.path("prefixes"), comparisons):
+        return components
+    if counts is None:
         return components
     _check_counts(fields.faults, counts, reader.path("counts"), components, objects)
     return components
@@ -104,7 +110,8 @@ def check_hashes(
 ) -> None:
     """Compare `checks` with `own_hashes` and the counts of `views` and `aliases`, before and after expansion.
 
-    `offsets_sha256` and `directory` depend on the lengths of resources, so they are not judged."""
+    `offsets_sha256` and `directory` depend on the lengths of resources, so they are not judged.
+    """
     stated = fields.object("checks")
     if stated is None:
         return

@@ -83,7 +83,7 @@ def _document(root: Members, faults: Faults) -> Target | None:
     expert_views = read_expert_views(fields, expansion, by_name) if complete else ()
     aliases = read_aliases(fields, expansion, by_name, names) if complete else ()
     bound = not faults.findings.errors
-    components = read_components(fields, objects) if complete else {}
+    components = read_components(fields, expansion, objects) if complete else {}
     if complete:
         check_totals(fields, objects)
     own = own_hashes(objects, views) if bound else {}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from ninfer_core import strict_json
 from ninfer_core.documents.fields import Faults, Fields, Path
@@ -18,6 +19,8 @@ from ninfer_core.documents.templates import (
 from ninfer_core.sources.json_text import json_path, listed
 from ninfer_core.strict_json import Json
 
+STEPS_OF_A_NAME: Final = 16  # what is merely compared costs this much less than a name
+
 
 @dataclass(slots=True)
 class Expansion:
@@ -26,6 +29,7 @@ class Expansion:
     faults: Faults
     sets: Sets
     left: int = field(default=MAX_EXPANSION)
+    _frozen: dict[str, frozenset[int]] = field(default_factory=dict)
 
     def spend(self, path: Path, count: int, characters: int) -> bool:
         """Whether `count` more names, of that many characters together in one round, stay within the limit."""
@@ -37,6 +41,19 @@ class Expansion:
         self.faults.add("too_many_objects", path, message, expected, f"at least {count:,} names")
         self.left = 0
         return False
+
+    def steps(self, path: Path, count: int) -> bool:
+        """Whether `count` comparisons that may make nothing stay within the limit."""
+        return self.spend(path, count // STEPS_OF_A_NAME, 0)
+
+    def members(self, fields: Fields, member: str) -> frozenset[int] | None:
+        """The set that a member names, for look-ups; one value however many entries name it. None after a finding."""
+        values, name = self.values(fields, member, filled=False), fields.raw(member)
+        if values is None:
+            return None
+        if name not in self._frozen:
+            self._frozen[name] = frozenset(values)
+        return self._frozen[name]
 
     def values(self, fields: Fields, member: str, filled: bool = True) -> tuple[int, ...] | None:
         """The set that a member names; None after a finding. An empty one is a finding when `filled` is asked."""

@@ -102,14 +102,20 @@ def _loop(
     entries = [entry for entry in read if entry is not None]
     if variable is None or values is None:
         return
+    if not expansion.steps(path, len(values) * len(entries)):
+        return
+    made = {entry.only: _count(values, entry.only) for entry in entries}
     for entry in entries:
-        count = len(values) if entry.only is None else len(entry.only.intersection(values))
-        if not expansion.spend(entry.path, count, len(entry.template)):
+        if not expansion.spend(entry.path, made[entry.only], len(entry.template)):
             return
     for number in values:
         for entry in entries:
             if entry.only is None or number in entry.only:
                 _add(entry, fill(entry.template, {variable: number}), expansion.faults, objects, makers)
+
+
+def _count(values: tuple[int, ...], only: frozenset[int] | None) -> int:
+    return len(values) if only is None else len(only.intersection(values))
 
 
 def _entry(
@@ -128,15 +134,14 @@ def _entry(
     variables = () if not variable else (variable,)
     template = expansion.template(fields, "resource" if resource else "tensor", variables)
     bundle = fields.text("bundle")
-    only = expansion.values(fields, "only", filled=False) if "only" in fields else None
+    only = expansion.members(fields, "only") if "only" in fields else None
     if "only" in fields and only is None:
         return None
-    chosen = None if only is None else frozenset(only)
     if resource:
         encoding = fields.choice("encoding", RESOURCE_ENCODING)
         if template is None or encoding is None:
             return None
-        return _Entry(path, template, None, None, None, encoding, bundle, chosen)
+        return _Entry(path, template, None, None, None, encoding, bundle, only)
     shape, fmt = fields.integers("shape", 1), _format(fields)
     if template is None or shape is None or fmt is None:
         return None
@@ -147,7 +152,7 @@ def _entry(
         message = f"{fmt.name} ({layout.name}): {error}"
         faults.add("shape_unsupported", path, message, f"a shape for {layout.name}", list(shape))
         return None
-    return _Entry(path, template, shape, fmt, layout, None, bundle, chosen)
+    return _Entry(path, template, shape, fmt, layout, None, bundle, only)
 
 
 def _format(fields: Fields) -> NumericFormat | None:

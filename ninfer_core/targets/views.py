@@ -7,6 +7,7 @@ from typing import Final
 from ninfer_core import strict_json
 from ninfer_core.documents.fields import Faults, Fields, Path
 from ninfer_core.documents.templates import fill
+from ninfer_core.layouts.base import MAX_RANK
 from ninfer_core.strict_json import Members
 from ninfer_core.targets.expansion import Expansion, place, row_range
 from ninfer_core.targets.target import Alias, ExpertView, TargetObject, View
@@ -196,6 +197,9 @@ def read_aliases(fields: Fields, expansion: Expansion, objects: Objects, names: 
         ]
         bound = tuple(text for text in templates if text is not None)
         axes, rows = entry.integers("axes"), row_range(entry, "rows")
+        if axes is not None and len(axes) > MAX_RANK:
+            entry.wrong_value("axes", f"at most {MAX_RANK} axes")
+            continue
         if role is None or each is None or not bound or len(bound) != len(templates):
             continue
         for values in expansion.rounds(path, each, (role, *bound)):

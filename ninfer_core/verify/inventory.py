@@ -3,7 +3,7 @@
 B6, placement, is judged by `unreferenced.scan`, which reads the stretches between objects anyway.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +37,9 @@ def compare(artifact: Artifact, target: Target, canonical: bool, findings: Findi
     missing, partial = _absent(stored, target)
     unexpected = [item for item in stored.values() if item.name not in target.by_name]
     _report_names(missing, unexpected, target, findings)
+    bundles = target.bundles if partial else {}
     for bundle, names in partial.items():
-        _report_partial(bundle, names, target, findings)
+        _report_partial(bundle, names, bundles[bundle], findings)
     differing = [
         item
         for item in stored.values()
@@ -138,8 +139,9 @@ def _report_names(missing: list[str], unexpected: list[Item], target: Target, fi
         )
 
 
-def _report_partial(bundle: str, lacking: list[str], target: Target, findings: Findings) -> None:
-    present = [name for name in target.bundles[bundle] if name not in set(lacking)]
+def _report_partial(bundle: str, lacking: list[str], whole: Sequence[str], findings: Findings) -> None:
+    gone = set(lacking)
+    present = [name for name in whole if name not in gone]
     findings.add(
         "inventory.bundle_partial",
         f"of the bundle {show(bundle)} {len(present)} objects are there and {len(lacking)} are missing: "

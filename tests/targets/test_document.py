@@ -156,6 +156,7 @@ BROKEN: dict[str, tuple[Document, str]] = {
     "alias of no objects": (alias(objects=[]), "value_invalid"),
     "alias axes": (alias(axes=[1, 1]), "alias_axes"),
     "alias rank": (alias(axes=[2, 1, 0]), "alias_axes"),
+    "alias of many axes": (alias(axes=list(range(17))), "value_invalid"),
     "alias rows": (alias(rows=[10, 14]), "view_rows"),
     "alias named as an object": (alias(role="norm"), "view_duplicate"),
     "experts of nothing": (experts(of=["moe/{l}/gate"]), "view_parent_unknown"),
@@ -268,6 +269,28 @@ COSTLY: dict[str, Document] = {
     "aliases": document(
         sets={"layers": [0, 1], "odd": [1], "even": [0], "n": MANY},
         aliases=[{"role": "{a}/{b}", "objects": ["norm"], "each": {"a": "n", "b": "n"}}],
+    ),
+    "entries that make nothing": document(
+        sets={"n": MANY, "none": []},
+        objects=[
+            {
+                "each": "l",
+                "in": "n",
+                "body": [
+                    {"tensor": f"{i}/{{l}}", "shape": [1], "format": "BF16", "only": "none"}
+                    for i in range(20_000)
+                ],
+            }
+        ],
+        views=None,
+        aliases=None,
+    ),
+    "prefixes": document(
+        sets={"n": MANY},
+        objects=[{"each": "l", "in": "n", "body": [{"tensor": "{l}", "shape": [1], "format": "BF16"}]}],
+        views=None,
+        aliases=None,
+        components={"prefixes": {str(i): [f"p{i}"] for i in range(20_000)}, "counts": {}},
     ),
     "expert patterns": document(
         sets={"n": MANY},
