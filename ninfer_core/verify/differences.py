@@ -53,14 +53,14 @@ def _rows_of_elements(
     begin = first * width - block.column
     part = slice(begin, begin + rows * width)
     counts = differs[part].reshape(rows, width).sum(axis=1)
-    return row_map(counts, width, first, _bytes(stored[part], rows), _bytes(derived[part], rows))
+    return row_map(counts, width, first, shape[0], _bytes(stored[part], rows), _bytes(derived[part], rows))
 
 
 def _bytes(words: Words, rows: int) -> NDArray[np.uint8]:
     return np.ascontiguousarray(words).reshape(rows, -1).view(np.uint8)
 
 
-def grouped(fmt: GroupedFormat, block: Block, stored: Planes, derived: Planes) -> list[Fault]:
+def grouped(fmt: GroupedFormat, shape: Shape, block: Block, stored: Planes, derived: Planes) -> list[Fault]:
     """Codes, scales and padding of a grouped block."""
     have, want = _unpacked(fmt, block, stored), _unpacked(fmt, block, derived)
     groups = -(-block.columns // fmt.group)
@@ -79,7 +79,7 @@ def grouped(fmt: GroupedFormat, block: Block, stored: Planes, derived: Planes) -
         pair = int(have.codes[row, column]), int(want.codes[row, column])
         whole = np.concatenate([_rows(plane, block) for plane in stored], axis=1)
         fresh = np.concatenate([_rows(plane, block) for plane in derived], axis=1)
-        rows = row_map(codes.sum(axis=1), block.columns, block.row, whole, fresh)
+        rows = row_map(codes.sum(axis=1), block.columns, block.row, shape[0], whole, fresh)
         message = f"row {place['row']}, group {group}, lane {lane}: stored code {pair[0]}, the profile gives {pair[1]}"
         where = {**place, "stored": pair[0], "derived": pair[1]}
         samples = {**_sample(codes, block), **rows.samples}
@@ -127,7 +127,7 @@ def _padding(fmt: GroupedFormat, block: Block, have: row_split.GroupedWords) -> 
     return [Fault("parity.padding_mismatch", count, where, "zero", found, message)]
 
 
-def fp8_rows(block: Block, stored: Planes, derived: Planes, copied: bool) -> list[Fault]:
+def fp8_rows(shape: Shape, block: Block, stored: Planes, derived: Planes, copied: bool) -> list[Fault]:
     """Codes and scales of FP8 rows."""
     faults = []
     scales = (stored[1] != derived[1])[:, None]
@@ -137,10 +137,10 @@ def fp8_rows(block: Block, stored: Planes, derived: Planes, copied: bool) -> lis
         faults.append(_scale(code, block, scales, place, None, stored[1][:, None], derived[1][:, None]))
     have, want = (planes[0].reshape(block.rows, block.columns) for planes in (stored, derived))
     rows = [np.concatenate([_rows(plane, block) for plane in planes], axis=1) for planes in (stored, derived)]
-    return [*faults, *_codes(block, have, want, copied, None, rows)]
+    return [*faults, *_codes(shape, block, have, want, copied, None, rows)]
 
 
-def nvfp4(block: Block, stored: Planes, derived: Planes) -> list[Fault]:
+def nvfp4(shape: Shape, block: Block, stored: Planes, derived: Planes) -> list[Fault]:
     """Codes and scales of a copied NVFP4 block; the divisor is compared elsewhere."""
     faults = []
     have, want = (unswizzle(planes[1], block.rows, block.columns) for planes in (stored, derived))
@@ -152,11 +152,17 @@ def nvfp4(block: Block, stored: Planes, derived: Planes) -> list[Fault]:
         for planes in (stored, derived)
     ]
     codes = [unpack_codes(planes[0], block.columns) for planes in (stored, derived)]
-    return [*faults, *_codes(block, codes[0], codes[1], True, 16, rows)]
+    return [*faults, *_codes(shape, block, codes[0], codes[1], True, 16, rows)]
 
 
 def _codes(
-    block: Block, have: Words, want: Words, copied: bool, group: int | None, rows: Sequence[NDArray[np.uint8]]
+    shape: Shape,
+    block: Block,
+    have: Words,
+    want: Words,
+    copied: bool,
+    group: int | None,
+    rows: Sequence[NDArray[np.uint8]],
 ) -> list[Fault]:
     differs = have != want
     if not differs.any():
@@ -167,7 +173,7 @@ def _codes(
     place: dict[str, Any] = {"row": block.row + row, "column": block.column + column}
     if group is not None:
         place["group"], place["lane"] = divmod(place["column"], group)
-    found = row_map(differs.sum(axis=1), block.columns, block.row, rows[0], rows[1])
+    found = row_map(differs.sum(axis=1), block.columns, block.row, shape[0], rows[0], rows[1])
     maker = "source" if copied else "profile"
     message = f"row {place['row']}, column {place['column']}: stored code word {stored}, the {maker} gives {derived}"
     return [

@@ -54,9 +54,9 @@ def compare_block(item: TensorObject, block: Block, planes: Planes, derivation: 
     if not _same(planes, derived.planes):
         match item.format:
             case GroupedFormat():
-                faults = differences.grouped(item.format, block, planes, derived.planes)
+                faults = differences.grouped(item.format, item.shape, block, planes, derived.planes)
             case RowFormat():
-                faults = differences.fp8_rows(block, planes, derived.planes, copied=False)
+                faults = differences.fp8_rows(item.shape, block, planes, derived.planes, copied=False)
             case DirectFormat():
                 ranked = plan.template.get("op") == "ranked_token_ids"
                 faults = differences.direct(item.shape, block, planes[0], derived.planes[0], ids=ranked)
@@ -121,9 +121,9 @@ def _bundle(
         if block.row == block.column == 0:
             faults += global_scale.compare(int(planes[2][0]), int(derived[2][0]), bundle)
         if not _same(planes[:2], derived[:2]):
-            faults += differences.nvfp4(block, planes, derived)
+            faults += differences.nvfp4(item.shape, block, planes, derived)
     elif not _same(planes, derived):
-        faults += differences.fp8_rows(block, planes, derived, copied=True)
+        faults += differences.fp8_rows(item.shape, block, planes, derived, copied=True)
     source = reconstructed(item.format, block, derived)
     stored = source if _same(planes, derived) else reconstructed(item.format, block, planes)
     sums = None if source is None or stored is None else cpu.error_sums_words(source, stored, "F32")

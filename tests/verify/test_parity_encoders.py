@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ninfer_core.formats import (
+    BF16,
     FP8_E4M3FN_ROW_BF16S,
     GROUPED,
     Q4G64_F16S,
@@ -11,7 +12,7 @@ from ninfer_core.formats import (
     W8G32_F16S,
     GroupedFormat,
 )
-from ninfer_core.layouts.base import gaps
+from ninfer_core.layouts.base import Block, gaps
 from ninfer_core.layouts.row_split import GroupedWords, pack, unpack
 from ninfer_core.verify.parity import gap_faults
 from ninfer_core.verify.words import grouped_planes
@@ -161,3 +162,17 @@ def test_single_words_that_differ_are_no_row_map() -> None:
     fault = objects.faults_of(plan, block, planes)["parity.code_mismatch"]
     assert fault.samples == {"rows": (0, 1)}
     assert "rows differ" not in fault.message
+
+
+def test_rows_of_a_large_tensor_are_named_by_the_block_they_lie_in() -> None:
+    rng = np.random.default_rng(9)
+    words = objects.bf16(rng.standard_normal((64, 256)))
+    moved = words.copy()
+    moved[[40, 41]] = words[[41, 40]]
+    plan = objects.plan(BF16, objects.Held(words, "BF16"), "copy_words")
+    block = Block(0, 1, 35 * 256 + 100, 10 * 256)  # rows 36 to 44 as a whole
+    stored = moved.reshape(-1)[block.column : block.column + block.columns]
+    (fault,) = objects.faults_of(plan, block, [stored]).values()
+    assert fault.samples["rows_differ"] == (40, 41)
+    assert fault.samples["rows_equal"] == (36, 37, 38, 39, 42, 43, 44)
+    assert "2 of 9 rows from 36 to 44 differ, as from a wrong row order" in fault.message
