@@ -35,7 +35,7 @@ def near_names(name: str) -> list[str]:
 def facts(definition: Definition) -> list[tuple[str, str]]:
     """What a finding's page and `explain` both say, as (label, text)."""
     lines = [
-        ("Severity", definition.severity),
+        ("Severity", definition.severity + (f"; {definition.severity_by}" if definition.severity_by else "")),
         ("Check", definition.check + (f", rule {definition.rule}" if definition.rule else "")),
         ("Meaning", definition.meaning),
         ("Usual causes", definition.causes),

@@ -68,9 +68,9 @@ INVENTORY: tuple[Definition, ...] = (
         "advisory",
         "The objects are not in the order of the canonical writer.",
         "Another writer. " + _ORDER,
-        "Nothing, unless a canonical file is wanted: then convert again. `--canonical` makes this an error.",
+        "Nothing, unless a canonical file is wanted: then convert again.",
         where="position: in the list of objects; expected: the name that stands there in a canonical file",
-        severity_by="`--canonical`",
+        severity_by="`--canonical` makes it an error",
     ),
     Definition(
         "inventory.placement_not_canonical",
@@ -78,9 +78,9 @@ INVENTORY: tuple[Definition, ...] = (
         "advisory",
         "Slack, nonzero bytes or trailing bytes where the canonical writer leaves none.",
         "Another writer, data appended to the file, or old buffer contents in gaps. " + _ORDER,
-        "Nothing, unless a canonical file is wanted: then convert again. `--canonical` makes this an error.",
+        "Nothing, unless a canonical file is wanted: then convert again.",
         where="kind: slack, trailing or nonzero; bytes: length of the stretch; file",
-        severity_by="`--canonical`",
+        severity_by="`--canonical` makes it an error",
     ),
     error(
         "inventory.view_unbound",
