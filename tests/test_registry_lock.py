@@ -20,6 +20,7 @@ from ninfer_core.registry import Closed
 from ninfer_core.registry_lock import LOCK, SCHEMA, compare, main, read_lock, with_new
 from ninfer_core.rejected_names import why_not
 from ninfer_core.retired import Retired, read_retired
+from tests.recipes.build import RULE, document, parsed
 from tests.sources.build import MemoryFiles
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "registry.md"
@@ -155,6 +156,17 @@ def test_a_file_that_uses_a_retired_name_is_told_so(retired: None, monkeypatch: 
     messages = {finding.code: finding.message for finding in findings}
     for code, name in (("format_unregistered", "Q3G64_F16S"), ("layout_unregistered", "old-v1")):
         assert f"{name} was retired on 2026-05-04" in messages[f"structure.{code}"]
+
+
+def test_a_recipe_that_uses_a_retired_name_is_told_so(retired: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    former = read_retired(
+        {"retired": [RETIRED, {**RETIRED, "registry": "encoder profile", "name": "OLD_V1"}]}
+    )
+    monkeypatch.setattr(ninfer_core.retired, "retired_names", lambda: former)
+    _, _, findings = parsed(document([{**RULE, "format": "Q3G64_F16S", "encode": "OLD_V1"}]))
+    messages = {finding.code: finding.message for finding in findings}
+    for code, name in (("format_unknown", "Q3G64_F16S"), ("encoder_unknown", "OLD_V1")):
+        assert f"{name} was retired on 2026-05-04" in messages[f"recipe.{code}"]
 
 
 def test_the_list_of_retired_names_is_read_from_the_lock() -> None:

@@ -8,6 +8,7 @@ from ninfer_core.documents.fields import Faults, Fields, Path
 from ninfer_core.encoders import PROFILES
 from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, NVFP4, DirectFormat, NumericFormat
 from ninfer_core.recipes.bundles import BundleKind, BundleTree, Tree
+from ninfer_core.retired import retirement
 
 COPY_WORDS: Final = "copy_words"
 COPY_BYTES: Final = "copy_bytes"
@@ -19,11 +20,6 @@ _DIRECT_OF_DTYPE: Final = {"BF16": "BF16", "F32": "FP32", "I32": "I32"}
 _COPIES: Final[dict[str, tuple[BundleKind, NumericFormat, str]]] = {
     COPY_NVFP4: ("nvfp4", NVFP4, "nvfp4_matrix"),
     COPY_FP8_ROWS: ("fp8_row", FP8_E4M3FN_ROW_BF16S, "fp8_row_matrix"),
-}
-# tensor-formats section 7 and targets section 5: the source types that each profile takes.
-_PROFILE_DTYPES: Final = {
-    "MAXABS_F16_RECIP_RNE_V1": ("BF16", "F16", "F32", "F64"),
-    "MAXABS_BF16S_RECIP_E4M3FN_RNE_V1": ("BF16", "F16", "F32"),
 }
 _NUMBERS: Final = ("BF16", "F16", "F32", "F64")
 _CONVERSIONS: Final = {
@@ -39,7 +35,9 @@ def read_encoder(faults: Faults, fields: Fields) -> str | None:
     encode = fields.text("encode")
     if encode is not None and encode not in ENCODERS:
         known, shown = ", ".join(ENCODERS), strict_json.show(encode)
-        message = f"unknown encoder {shown} (known: {known})."
+        former = retirement(PROFILES.what, encode)
+        reason = f": {former}" if former else ""
+        message = f"unknown encoder {shown}{reason} (known: {known})."
         faults.add("encoder_unknown", fields.path("encode"), message, known, shown)
         return None
     return encode
@@ -103,6 +101,6 @@ class Agreement:
         if fmt not in formats:
             expected = ", ".join(known.name for known in formats)
             self._add("encoder_format", f"{encode} does not make {fmt.name}.", expected, fmt.name, objects)
-        taken = _PROFILE_DTYPES[encode]
+        taken = PROFILES[encode].dtypes
         if dtype not in taken:
             self._add("encoder_dtype", f"{encode} does not take {dtype}.", ", ".join(taken), dtype, objects)

@@ -25,6 +25,7 @@ from ninfer_core.recipes.inputs import Known
 from ninfer_core.recipes.nodes import Tensor, leaves
 from ninfer_core.recipes.operations import ValueReader
 from ninfer_core.recipes.producers import Producer, read_producer
+from ninfer_core.rejected_names import why_not
 from ninfer_core.sources.json_text import json_path, listed
 from ninfer_core.strict_json import Json, Members
 from ninfer_core.targets import Target
@@ -171,7 +172,8 @@ class RuleReader:
         if name is not None and name not in FORMATS:
             shown = strict_json.show(name)
             registered = ", ".join(FORMATS.names)
-            message = f"{shown} is not a registered numeric format (registered: {registered})."
+            reason = f": {why}" if (why := why_not(name)) else ""
+            message = f"{shown} is not a registered numeric format{reason} (registered: {registered})."
             self._faults.add("format_unknown", fields.path("format"), message, registered, shown)
             name = None
         return (None if name is None else FORMATS[name],) * len(objects)

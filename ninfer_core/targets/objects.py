@@ -11,6 +11,7 @@ from ninfer_core.errors import IllegalShape, SizeOverflow
 from ninfer_core.formats import FORMATS, NumericFormat
 from ninfer_core.layouts import LAYOUTS, RESOURCE_ENCODING, canonical_layout
 from ninfer_core.layouts.base import Layout, Shape
+from ninfer_core.rejected_names import why_not
 from ninfer_core.strict_json import Json, Members
 from ninfer_core.targets.expansion import Expansion, place
 from ninfer_core.targets.target import TargetObject
@@ -164,7 +165,8 @@ def _known_format(faults: Faults, name: str, path: Path) -> NumericFormat | None
     if name in FORMATS:
         return FORMATS[name]
     known, shown = ", ".join(FORMATS.names), strict_json.show(name)
-    faults.add("format_unknown", path, f"{shown} is no registered numeric format.", known, shown)
+    reason = f": {why}" if (why := why_not(name)) else ""
+    faults.add("format_unknown", path, f"{shown} is no registered numeric format{reason}.", known, shown)
     return None
 
 
