@@ -58,9 +58,8 @@ class Fields:
         path: Path,
         required: tuple[str, ...],
         optional: tuple[str, ...] = (),
-        unsupported: tuple[str, ...] = (),
     ) -> None:
-        """Members outside the three lists are findings, and so are `unsupported` ones that are not empty."""
+        """Members outside the two lists are findings."""
         self.faults = faults
         self.at = path
         self._members = value if isinstance(value, Members) else Members()
@@ -71,14 +70,8 @@ class Fields:
         for name in required:
             if name not in value:
                 faults.add("member_missing", path, f"no member {name}.", name, "nothing", member=name)
-        for name, member in value.items():
-            if name in unsupported:
-                if member not in ({}, []):
-                    message = f"this version cannot act on {name}, and it may not be ignored."
-                    faults.add(
-                        "member_unsupported", (*path, name), message, "nothing", strict_json.type_name(member)
-                    )
-            elif name not in known:
+        for name in value:
+            if name not in known:
                 expected = listed((*required, *optional), 20)
                 message = f"unexpected member {strict_json.show(name)}."
                 faults.add("member_unexpected", path, message, expected, strict_json.show(name), member=name)

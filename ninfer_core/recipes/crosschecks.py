@@ -1,6 +1,6 @@
 """Cross checks: what must hold between the checkpoints of a recipe, or of one beyond the tensors that rules read."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -8,7 +8,8 @@ from ninfer_core import strict_json
 from ninfer_core.documents.fields import Faults, Fields, Path
 from ninfer_core.documents.sets import Sets
 from ninfer_core.documents.templates import assignments, combinations, fill, template_fault
-from ninfer_core.recipes.rules import read_set
+from ninfer_core.recipes.expansion import required_tensors
+from ninfer_core.recipes.rules import Rule, read_set
 from ninfer_core.sources.dtypes import DTYPES
 from ninfer_core.sources.json_text import json_path, listed
 from ninfer_core.strict_json import Json, Members
@@ -203,6 +204,23 @@ class CrossCheckReader:
             self._faults.add("too_many_objects", path, message, f"{MAX_NAMES:,} in all", f"{count:,} more")
             return None
         return tuple(fill(template, values) for values in assignments(tuple(each)))
+
+
+def check_counts(faults: Faults, checks: Sequence[CrossCheck], rules: Sequence[Rule]) -> None:
+    """Findings for closed dtypes whose stated count is not that of the tensors which rules read."""
+    closed = [
+        (index, check)
+        for index, check in enumerate(checks)
+        if isinstance(check, ClosedDtypes) and check.count is not None
+    ]
+    if not closed:
+        return
+    required = required_tensors(rules)
+    for index, check in closed:
+        read = sum(leaf.dtype in check.dtypes for leaf in required.get(check.role, {}).values())
+        if read != check.count:
+            message = f"rules read {read:,} tensors of these dtypes, the check counts {check.count:,}."
+            faults.add("count_differs", ("cross_checks", index, "count"), message, check.count, read)
 
 
 _Read = Callable[[CrossCheckReader, Fields], CrossCheck | None]

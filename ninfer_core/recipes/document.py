@@ -20,7 +20,7 @@ from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.io import ByteSource
 from ninfer_core.recipes.checks import Checks, read_checks
 from ninfer_core.recipes.claims import check_scopes
-from ninfer_core.recipes.crosschecks import CrossCheck, CrossCheckReader
+from ninfer_core.recipes.crosschecks import CrossCheck, CrossCheckReader, check_counts
 from ninfer_core.recipes.encoders import ENCODERS
 from ninfer_core.recipes.fitting import Fitting, stated_target
 from ninfer_core.recipes.inputs import Input, Known, read_input
@@ -154,6 +154,7 @@ def _document(root: Members, faults: Faults, target: Target | None) -> Recipe | 
     if not faults.findings.errors:
         # Of a document with faults these would only repeat what is missing already.
         check_scopes(faults, restrictions, sound)
+        check_counts(faults, cross_checks, sound)
         if target is not None:
             Fitting(faults, target).compare(kept, sound, (model_id or "", weights_id or ""))
     if faults.findings.errors or model_id is None or weights_id is None or recipe_id is None:

@@ -3,25 +3,27 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ninfer_core.documents.templates import assignments, fill
 from ninfer_core.findings import Findings
 from ninfer_core.recipes.checks import Requirement
-from ninfer_core.recipes.document import Recipe
 from ninfer_core.recipes.nodes import Tensor
 from ninfer_core.recipes.rules import Rule
 from ninfer_core.recipes.trees import canonical_tree, expanded_tree
 
+if TYPE_CHECKING:
+    from ninfer_core.recipes.document import Recipe
 
-def expanded(recipe: Recipe) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+
+def expanded(recipe: "Recipe") -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """(object, encoder or producer, expanded tree) of every object, in document order."""
     for rule in recipe.rules:
         for name, values in zip(rule.objects, assignments(rule.each), strict=True):
             yield name, rule.maker, expanded_tree(rule.template, values)
 
 
-def recipe_sha256(recipe: Recipe) -> str:
+def recipe_sha256(recipe: "Recipe") -> str:
     """Bare hex of the sorted lines `object|encode|tree`."""
     return _sha256(f"{name}|{maker}|{canonical_tree(tree)}" for name, maker, tree in expanded(recipe))
 
@@ -36,7 +38,7 @@ def required_tensors(rules: Iterable[Rule]) -> dict[str, dict[str, Tensor]]:
     return required
 
 
-def source_requirements(recipe: Recipe) -> dict[str, Requirement]:
+def source_requirements(recipe: "Recipe") -> dict[str, Requirement]:
     """By role, what `checks` states of the tensors that rules read."""
     return {role: _requirement(tensors) for role, tensors in required_tensors(recipe.rules).items()}
 
@@ -54,7 +56,7 @@ def _sha256(lines: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def compare_checks(recipe: Recipe, findings: Findings) -> None:
+def compare_checks(recipe: "Recipe", findings: Findings) -> None:
     """An advisory finding for every stated hash or count that is not ours."""
     stated = recipe.checks
     found = Findings()
