@@ -25,7 +25,7 @@ RELATIONS: tuple[Definition, ...] = (
         "are not known.",
         "Another file under its name, or a damaged one.",
         "Compare the resource with the source's file; convert again.",
-        where="path: the member that is wrong",
+        where="faults: what is wrong with it",
         severity_by=_BY,
     ),
     error(

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ninfer_core import strict_json
 from ninfer_core.containers.directory import Artifact, ArtifactObject, ResourceObject, TensorObject
 from ninfer_core.errors import CannotRead, CutShort
 from ninfer_core.findings import Findings, Severity
 from ninfer_core.formats import I32, GroupedFormat
 from ninfer_core.io import CHUNK_BYTES, ByteSource, chunks, read
 from ninfer_core.layouts.base import elements
-from ninfer_core.special_ids import MAX_BYTES, NoSpecialIds, special_ids
+from ninfer_core.recipes.ranking import CONFIG_LIMITS, special_ids
+from ninfer_core.strict_json import Malformed, Members
 from ninfer_core.verify.heads import Heads
 from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.task import Task
@@ -142,18 +144,16 @@ def _check_special(
     ids: TensorObject, resource: ResourceObject, severity: Severity, payload: ByteSource, pool: Pool
 ) -> Findings:
     findings = Findings()
-    try:
-        if resource.bytes > MAX_BYTES:
-            raise NoSpecialIds("$", f"at most {MAX_BYTES:,} bytes", f"{resource.bytes:,} bytes")
-        wanted = special_ids(read(payload, resource.offset, resource.bytes))
-    except NoSpecialIds as error:
+    wanted, faults = _read_special(resource, payload)
+    if faults:
         findings.add(
             "relations.resource_unreadable",
-            f"{resource.name} does not say which ids of {ids.name} are special: {error}",
+            f"{resource.name} does not say which ids of {ids.name} are special: {faults[0]}",
             object=resource.name,
-            where={"path": error.path},
-            expected=error.expected,
-            found=error.found,
+            where={"faults": list(faults)},
+            expected="a JSON object with the table of added tokens",
+            found=faults[0],
+            count=len(faults),
             ordinal=resource.ordinal,
             severity=severity,
         )
@@ -178,6 +178,23 @@ def _check_special(
                 severity=severity,
             )
     return findings
+
+
+def _read_special(resource: ResourceObject, payload: ByteSource) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The special ids that a stored tokenizer config names, and what keeps it from naming them."""
+    if resource.bytes > CONFIG_LIMITS.bytes:
+        return (), (f"{resource.bytes:,} bytes, more than {CONFIG_LIMITS.bytes:,}",)
+    try:
+        root, problems = strict_json.parse(
+            read(payload, resource.offset, resource.bytes), CONFIG_LIMITS.depth
+        )
+    except Malformed as error:
+        return (), (error.problem.found,)
+    if problems:
+        return (), tuple(f"{problem.kind}: {problem.found}" for problem in problems)
+    if not isinstance(root, Members):
+        return (), (f"no JSON object but {strict_json.type_name(root)}",)
+    return special_ids(root)
 
 
 def _check_top(ids: TensorObject, top_ids: tuple[int, ...], payload: ByteSource) -> Findings:

@@ -14,6 +14,7 @@ from ninfer_core.layouts import canonical_layout
 from ninfer_core.recipes import Restriction
 from ninfer_core.recipes.claims import HeadPair, IdList, Relations
 from ninfer_core.recipes.restrictions import Scope
+from ninfer_core.sources.json_text import JsonLimits
 from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.relations import relation_tasks
 
@@ -93,7 +94,22 @@ def test_d1_names_every_special_id_that_is_missing():
     assert not list(findings)
 
 
-@pytest.mark.parametrize("text", [b"", b"{}", b"[" * 100_000, b'{"added_tokens_decoder": {"x": {}}}'])
+UNREADABLE = [b"", b"\xff", b"[]", b"{}", b"[" * 100_000]
+UNREADABLE += [
+    b'{"added_tokens_decoder": ' + table + b"}"
+    for table in (
+        b"[]",
+        b'{"x": {}}',
+        b'{"01": {}}',
+        b'{"1": 1}',
+        b'{"1": {"special": 1}}',
+        b'{"1": {"special": false}, "1": {"special": true}}',
+        b'{"1": {"special": false, "special": true}}',
+    )
+]
+
+
+@pytest.mark.parametrize("text", UNREADABLE)
 def test_d1_of_a_resource_that_does_not_say(text):
     build = Build()
     build.ids([1])
@@ -110,7 +126,7 @@ def test_d1_of_a_resource_that_does_not_say(text):
 
 
 def test_d1_does_not_read_a_resource_of_any_size(monkeypatch):
-    monkeypatch.setattr("ninfer_core.verify.relations.MAX_BYTES", 10)
+    monkeypatch.setattr("ninfer_core.verify.relations.CONFIG_LIMITS", JsonLimits(10, 64))
     build = Build()
     build.ids([1])
     build.resource(CONFIG, config(1))
