@@ -28,9 +28,10 @@ class Named:
     contract: Target | None = None
 
 
-def named_target(parts: Parts, project_id: str, name: str | None) -> Named:
-    """Raises: ReferenceUnknown."""
-    if name is None or name == AUTO:
+def named_target(parts: Parts, project_id: str, request: Verify | Convert) -> Named:
+    """Only a verification has an artifact that could name its target itself. Raises: ReferenceUnknown."""
+    name = request.target
+    if name is None or (name == AUTO and isinstance(request, Verify)):
         return Named(name)
     with parts.database.read() as session:
         if name.startswith(DIGEST_PREFIX):

@@ -73,7 +73,7 @@ def create(parts: Parts, project_id: str, request: Verify | Convert | Compare, s
 
 
 def _new(parts: Parts, project_id: str, request: Verify | Convert, sent: Sent) -> Job:
-    named = named_target(parts, project_id, request.target)
+    named = named_target(parts, project_id, request)
     given = recipe_of(parts, project_id, request, named.contract)
     draft = recipes.read(given, named.contract) if isinstance(given, bytes) else None
     recipe = draft.recipe if draft is not None else None

@@ -197,7 +197,7 @@ def conversion_report(parts: Parts, project_id: str, conversion_id: str) -> Iter
 
     lists = (
         ("objects", "recipe", _batches(objects, lambda row: row.document)),
-        ("findings", "unused_sources", _batches(findings, lambda row: row.document)),
+        ("findings", "accounting", _batches(findings, lambda row: row.document)),
     )
     return pieces(head, lists)
 

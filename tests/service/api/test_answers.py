@@ -148,12 +148,13 @@ def test_reports_have_their_members_in_their_order(api: World) -> None:
     assert list(report) == order.split()
     assert [item["ordinal"] for item in report["objects"]] == [0, 1]
     members = (
-        "ordinal name kind format layout encoding shape offset bytes sha256 identity outcome evidence metrics"
+        "ordinal name kind format layout encoding shape offset bytes sha256 identity outcome coverage reused_from "
+        "evidence metrics"
     )
     assert list(report["objects"][0]) == members.split()
     assert report["findings"] == [FINDING]
     conversion = get(api, f"/v1/conversions/{examples.CONVERSION_ID}/report")
-    order = "schema verdict artifact recipe objects unused_sources findings versions"
+    order = "schema verdict artifact recipe objects unused_sources accounting findings versions"
     assert list(conversion) == order.split()
     assert conversion == {**CONVERSION, "objects": [{"name": "a"}], "findings": [FINDING]}
     whole = get(api, f"/v1/conversions/{examples.CONVERSION_ID}")

@@ -45,9 +45,14 @@ def test_a_verification(api: World) -> None:
         "type": "verify",
         "artifact": examples.CONTENT_DIGEST,
         "checks": ["structure", "layout", "values", "statistics"],
+        "canonical": False,
+        "sample": None,
+        "full": False,
+        "max_age_seconds": None,
         "checkpoints": {},
         "inputs": {},
         "recipe": None,
+        "target": None,
     }
     assert job["progress"] == {"objects": None, "objects_done": 0, "bytes": None, "bytes_done": 0}
     assert (job["artifact"], job["run"], job["conversion"]) == (examples.CONTENT_DIGEST, job["id"], None)
@@ -66,6 +71,7 @@ def test_a_conversion(api: World) -> None:
         "checkpoints": {"base": examples.CHECKPOINT_ID},
         "inputs": {},
         "recipe": examples.RECIPE_DIGEST,
+        "target": None,
         "output": {"revision": 2, "max_file_bytes": None, "name": "example-mixed.ninfer"},
     }
     assert (job["artifact"], job["run"], job["conversion"]) == (None, None, job["id"])
@@ -74,18 +80,27 @@ def test_a_conversion(api: World) -> None:
     assert (conversion["recipe"], conversion["verdict"]) == (examples.RECIPE_DIGEST, None)
 
 
+OWN = ["structure", "layout", "values", "statistics"]
+
+
 @pytest.mark.parametrize(
     ("given", "checks"),
     [
-        ({}, ["structure", "layout", "values", "statistics"]),
+        ({}, OWN),
         ({"checks": ["parity"]}, ["structure", "parity"]),
         ({"checks": ["values", "layout", "values"]}, ["structure", "layout", "values"]),
-        ({"recipe": examples.RECIPE_DIGEST}, ["structure", "layout", "values", "statistics", "parity"]),
+        ({"target": "auto"}, [*OWN, "inventory"]),
+        ({"recipe": examples.RECIPE_DIGEST}, [*OWN, "restrictions", "relations"]),
+        ({"checkpoints": {"anything": examples.CHECKPOINT_ID}}, [*OWN, "source", "parity"]),
         (
-            {"checkpoints": {"anything": examples.CHECKPOINT_ID}},
-            ["structure", "layout", "values", "statistics", "parity"],
+            {
+                "recipe": examples.RECIPE_DIGEST,
+                "target": examples.TARGET_DIGEST,
+                "checkpoints": {"base": examples.CHECKPOINT_ID},
+            },
+            [*OWN, "restrictions", "inventory", "relations", "source", "parity"],
         ),
-        ({"recipe": None, "checkpoints": {}, "inputs": {}}, ["structure", "layout", "values", "statistics"]),
+        ({"recipe": None, "checkpoints": {}, "inputs": {}}, OWN),
     ],
 )
 def test_checks_are_those_of_the_command_line(api: World, given: dict[str, Any], checks: list[str]) -> None:
@@ -119,11 +134,22 @@ def test_a_document_is_stored_as_exactly_as_it_was_sent(api: World) -> None:
     [
         ([], "invalid_request", ["$"]),
         ({}, "invalid_request", ["$"]),
-        ({"type": "compare"}, "invalid_request", ["$"]),
+        ({"type": "compare"}, "invalid_request", ["$.a", "$.b"]),
         ({"type": "verify"}, "invalid_request", ["$.artifact"]),
         ({**VERIFY, "artifact": "x", "checks": "y"}, "invalid_request", ["$.artifact", "$.checks"]),
         ({**VERIFY, "recipe": 1}, "invalid_request", ["$.recipe"]),
-        ({**VERIFY, "recipe": "sha256:x"}, "invalid_request", ["$.recipe"]),
+        ({**VERIFY, "recipe": ""}, "invalid_request", ["$.recipe"]),
+        ({**VERIFY, "recipe": "sha256:x"}, "reference_unknown", ["$.recipe"]),
+        ({**VERIFY, "recipe": "no-such-recipe"}, "reference_unknown", ["$.recipe"]),
+        ({**VERIFY, "recipe": "auto"}, "reference_unknown", ["$.recipe"]),
+        ({**VERIFY, "target": "m/w"}, "reference_unknown", ["$.target"]),
+        ({**VERIFY, "target": f"sha256:{'1' * 64}"}, "reference_unknown", ["$.target"]),
+        ({**VERIFY, "canonical": True}, "invalid_request", ["$.canonical"]),
+        ({**VERIFY, "sample": {"fraction": 0.5}}, "invalid_request", ["$.sample"]),
+        ({**VERIFY, "sample": {"fraction": 0}}, "invalid_request", ["$.sample.fraction"]),
+        ({**VERIFY, "sample": {"fraction": 1.5, "seed": -1}}, "invalid_request", ["$.sample.fraction", "$.sample.seed"]),
+        ({**VERIFY, "max_age_seconds": -1}, "invalid_request", ["$.max_age_seconds"]),
+        ({**CONVERT, "target": "auto"}, "reference_unknown", ["$.target"]),
         ({**VERIFY, "checkpoints": {"base": "x"}}, "invalid_request", ["$.checkpoints.base"]),
         ({**VERIFY, "a b": 1}, "invalid_request", ['$["a b"]']),
         ({**CONVERT, "output": {"revision": 1}}, "invalid_request", ["$.output.revision"]),

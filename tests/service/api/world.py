@@ -62,6 +62,7 @@ CONVERSION = {
     "artifact": {"kind": "ninfer"},
     "recipe": {"digest": examples.RECIPE_DIGEST},
     "unused_sources": {},
+    "accounting": {},
     "versions": {"ninfer_gate": "0"},
 }
 FINDING = {
