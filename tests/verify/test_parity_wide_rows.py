@@ -8,6 +8,7 @@ import pytest
 from ninfer_core.derive import Derivation, Derived, Refused
 from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S
 from ninfer_core.layouts.base import BLOCK_WEIGHTS
+from ninfer_core.recipes.values import CastRefused
 from tests.verify import parity_objects as objects
 
 ROWS, WIDTH, WEIGHTS = 3, 5000, 1024
@@ -94,3 +95,22 @@ def test_refusals_are_findings_of_parity_once_and_leave_it_incomplete(words: np.
     (fault,) = [fault for outcome in outcomes for fault in outcome.faults]
     assert (fault.code, fault.count) == ("parity.source_refused", 1)
     assert fault.where["column"] == 4000
+
+
+class Casting(objects.Held):
+    """A value whose cast refuses one element."""
+
+    def read(self, begin: int, end: int) -> np.ndarray:
+        """See `Value.read`."""
+        if begin <= 2 * WIDTH + 3000 < end:
+            raise CastRefused(2 * WIDTH + 3000, 0x7FC00000, "F32", "is NaN")
+        return super().read(begin, end)
+
+
+def test_a_refused_cast_is_reported_by_the_block_that_holds_the_word(words: np.ndarray) -> None:
+    plan = objects.plan(FP8_E4M3FN_ROW_BF16S, Casting(words, "BF16"), objects.FP8)
+    outcomes = [Derivation(plan).block(block) for block in objects.blocks(plan, WEIGHTS)]
+    refused = [one for one in outcomes if isinstance(one, Refused)]
+    assert len(refused) == 5  # every block of the third row needs the whole row
+    assert {one.kind for one in refused} == {"cast_refused"}
+    assert [one.here for one in refused] == [False, False, True, False, False]
