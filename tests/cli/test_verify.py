@@ -12,7 +12,17 @@ from service.cli import app
 from tests.cli import build
 
 ARTIFACT_MEMBERS = {"kind", "revision", "identity", "name", "digest", "content_root", "bytes", "files"}
-CHECKS = ["structure", "layout", "values", "statistics", "parity"]
+CHECKS = [
+    "structure",
+    "layout",
+    "values",
+    "statistics",
+    "restrictions",
+    "inventory",
+    "relations",
+    "source",
+    "parity",
+]
 
 
 def strict(text: str) -> dict[str, Any]:
@@ -47,7 +57,7 @@ def test_a_good_file_passes(made: Path) -> None:
     assert (done.returncode, report["verdict"], done.stderr) == (0, "passed", "")
     assert set(report["artifact"]) >= ARTIFACT_MEMBERS
     assert [(check["name"], check["outcome"]) for check in report["checks"]] == [
-        (name, "passed") for name in CHECKS
+        (name, "not_asked" if name == "inventory" else "passed") for name in CHECKS
     ]
     assert report["recipe"]["recipe_id"] == "test-v1"
     assert [item["evidence"] for item in report["objects"]] == [
@@ -83,19 +93,31 @@ def test_a_foreign_file_is_an_answer(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert verify(capsys, path)[0] == 1
 
 
-@pytest.mark.parametrize("half", [["--source", "checkpoint"], ["--recipe", "checkpoint/recipe.json"]])
-def test_half_of_what_parity_needs_is_incomplete(
-    made: Path, half: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, _ = verify(capsys, made / "good.ninfer", half[0], made / half[1], "--json", "-")
+def test_a_source_without_a_recipe_is_incomplete(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = verify(capsys, made / "good.ninfer", "--source", made / "checkpoint", "--json", "-")
     report = strict(out)
     assert (code, report["verdict"]) == (3, "incomplete")
-    (unchecked,) = [check for check in report["checks"] if check["outcome"] == "not_checked"]
-    assert unchecked["name"] == "parity"
-    assert unchecked["reason"]
-    code, out, _ = verify(capsys, made / "good.ninfer", half[0], made / half[1])
+    unchecked = {
+        check["name"]: check["reason"] for check in report["checks"] if check["outcome"] == "not_checked"
+    }
+    assert unchecked == dict.fromkeys(("source", "parity"), "no recipe was given")
+    code, out, _ = verify(capsys, made / "good.ninfer", "--source", made / "checkpoint")
     assert code == 3
-    assert out.splitlines()[-1].endswith("not wholly checked: parity.")
+    assert out.splitlines()[-1].endswith("not wholly checked: source, parity.")
+
+
+def test_a_recipe_alone_says_something_of_the_words(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = verify(
+        capsys, made / "good.ninfer", "--recipe", made / "checkpoint/recipe.json", "--json", "-"
+    )
+    outcomes = {check["name"]: check["outcome"] for check in strict(out)["checks"]}
+    assert code == 0
+    assert {name for name, outcome in outcomes.items() if outcome == "not_asked"} == {
+        "inventory",
+        "source",
+        "parity",
+    }
+    assert set(outcomes.values()) == {"passed", "not_asked"}
 
 
 def test_parity_alone_without_a_source_is_incomplete(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,7 +151,14 @@ def test_faults_of_recipe_and_source_fail(
         assert (code, report["verdict"]) == (1, "failed"), name
         assert check in {finding["check"] for finding in report["findings"]}, name
         outcomes = {check["name"]: check["outcome"] for check in report["checks"]}
-        assert outcomes == {"parity": "failed", **dict.fromkeys(CHECKS[:-1], "passed")}, name
+        needs_sources = {"source": "failed", "parity": "not_checked"}
+        if check == "parity":
+            needs_sources = {"source": "passed", "parity": "failed"}
+        needs_recipe = dict.fromkeys(
+            ("restrictions", "relations"), "not_checked" if check == "recipe" else "passed"
+        )
+        own = dict.fromkeys(("structure", "layout", "values", "statistics"), "passed")
+        assert outcomes == {**own, **needs_recipe, **needs_sources, "inventory": "not_asked"}, name
         assert all(item["outcome"] != "failed" for item in report["objects"]), name
 
 
