@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from ninfer_core.targets import TARGETS, Target, registered
+from ninfer_core.verify.pool import Pool
+from ninfer_core.verify.unreferenced import scan
 from tests import mini_hybrid, mini_hybrid_artifact
 from tests.build import ninfer_file
 from tests.targets import sparse
@@ -349,3 +351,17 @@ def test_a_role_of_a_missing_object_is_not_judged(tmp_path: Path):
     path = written(tmp_path / "a.ninfer", revision_3({"head": {"object": QKV}}, renamed="other"))
     _, findings = inventory(path, sound())
     assert set(codes(findings)) == {"inventory.object_missing", "inventory.object_unexpected"}
+
+
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 17])
+def test_every_nonzero_byte_of_a_gap_is_seen(tmp_path: Path, length: int):
+    """Eight bytes are looked at together: each place in and after the last eight counts."""
+    content = mini_hybrid_artifact.artifact()
+    for place in range(length):
+        extra = bytearray(length)
+        extra[place:] = b"\x80" * (length - place)
+        artifact, _ = opened(written(tmp_path / "a.ninfer", content + bytes(extra)))
+        assert artifact is not None
+        (finding,) = scan(artifact, Pool(1))
+        assert finding.code == "structure.unreferenced_bytes"
+        assert (finding.where["offset"], finding.count) == (len(content) + place, length - place)
