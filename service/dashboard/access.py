@@ -70,6 +70,7 @@ async def _sent(request: Request) -> Mapping[str, str]:
 
 Visiting = Annotated[Visitor, Depends(visitor)]
 SameOrigin = Depends(same_origin)
+Form = Annotated[Mapping[str, str], Depends(_sent)]
 
 
 @router.get("/login")
@@ -82,7 +83,7 @@ def ask(request: Request, next: str | None = None) -> Response:  # noqa: A002  t
 
 
 @router.post("/login", dependencies=[SameOrigin])
-def log_in(request: Request, sent: Annotated[Mapping[str, str], Depends(_sent)]) -> Response:
+def log_in(request: Request, sent: Form) -> Response:
     """Change a token for a session."""
     onward = local(sent.get("next"))
     try:

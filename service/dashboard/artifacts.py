@@ -14,6 +14,7 @@ from ninfer_core.layouts import LAYOUTS
 from ninfer_core.sources.dtypes import DTYPES
 from service import conditional, contents
 from service.dashboard.access import Visiting
+from service.dashboard.compared import of_artifact
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.render import HEADERS, page
 from service.dashboard.verdicts import Seen
@@ -87,6 +88,7 @@ def artifact(
         )
         files = content.files(session, found.id)
         made = _made(session, visiting.project_id, found)
+        compared = of_artifact(session, found, RUNS)
     return page(
         request,
         "artifact.html",
@@ -95,6 +97,7 @@ def artifact(
         runs=seen,
         objects=objects,
         made=made,
+        compared=compared,
         filters={"kind": kind, "format": format, "layout": layout, "name": name},
         formats=formats_of(found.kind, format),
         layouts=options((entry.name for entry in LAYOUTS), layout) if found.kind == "ninfer" else [],

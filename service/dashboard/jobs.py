@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from service import jobs as job_cases
 from service.dashboard.access import SameOrigin, Visiting
 from service.dashboard.artifacts import Text, making
+from service.dashboard.compared import Compared, with_artifacts
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.format import clipped, duration
 from service.dashboard.progress import Line, alive_workers, progress_line
@@ -18,14 +19,14 @@ from service.dashboard.states import STATES, State
 from service.dashboard.verdicts import waiting
 from service.errors import JobNotFound
 from service.jobs import JobState
-from service.records import conversions, jobs, runs, views
+from service.records import comparisons, conversions, jobs, runs, views
 from service.records.jobs import Progress
 from service.records.models import Artifact, Conversion, Job, Run
 
 router = APIRouter(route_class=PageRoute)
 JOBS, OBJECTS, FINDINGS = 50, 100, 50
 JobId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
-JobType = Literal["verify", "convert"]
+JobType = Literal["verify", "convert", "compare"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class JobRow:
     run: Run | None
     recipe_id: str | None
     line: Line | None
+    compared: Compared | None = None
 
     @property
     def took(self) -> str | None:
@@ -61,6 +63,8 @@ def listing(
         by_job = views.runs_of_jobs(session, project, ids)
         made = views.conversions_of_jobs(session, project, ids)
         names = views.recipe_ids(session, project, {row.recipe_digest for row in made.values()})
+        of_jobs = comparisons.of_jobs(session, project, ids)
+        compared = {row.job.id: row for row in with_artifacts(session, project, list(of_jobs.values()))}
         open_jobs = [job for job in listed.items if job.state not in jobs.FINAL]
         progress = jobs.progress_of(session, [job.id for job in open_jobs])
         alive = alive_workers(session, visiting.parts) if open_jobs else 1
@@ -72,6 +76,7 @@ def listing(
             by_job.get(job.id),
             names.get(made[job.id].recipe_digest) if job.id in made else None,
             lines.get(job.id),
+            compared.get(job.id),
         )
         for job in listed.items
     ]
@@ -93,7 +98,7 @@ def listing(
 def one(
     visiting: Visiting, request: Request, job_id: JobId, objects: Text = None, findings: Text = None
 ) -> Response:
-    """A conversion; a verification has its page among the runs."""
+    """A conversion; a verification has its page among the runs, a comparison one of its own."""
     project = visiting.project_id
     with visiting.parts.database.read() as session:
         job = jobs.job(session, project, job_id)
@@ -102,6 +107,8 @@ def one(
         run = runs.by_job(session, job_id)
         if run is not None:
             return RedirectResponse(f"/runs/{run.id}", 303, HEADERS)
+        if (comparison := comparisons.by_job(session, job_id)) is not None:
+            return RedirectResponse(f"/comparisons/{comparison.id}", 303, HEADERS)
         conversion = conversions.by_job(session, job_id)
         if conversion is None:
             raise missing("job")

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from service.dashboard import access, artifacts, downloads, jobs, live, reference, runs
+from service.dashboard import access, artifacts, comparisons, downloads, jobs, live, reference, runs
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.render import asset
 
@@ -20,5 +20,5 @@ def static(name: str) -> Response:
 
 
 # `/jobs/events` stands before `/jobs/{id}`, so `live` comes first.
-for part in (access, live, downloads, artifacts, runs, jobs, reference):
+for part in (access, live, downloads, artifacts, runs, comparisons, jobs, reference):
     router.include_router(part.router)

@@ -32,5 +32,7 @@ STATES: Final = {
     "asked": State("asked for", "quiet", "dots", "Its answer comes with the verdict."),
     "never": State("never verified", "quiet", "dash", "No run has looked at it."),
     "written": State("written", "passed", "disc", "The artifact was written."),
+    "identical": State("identical", "passed", "disc", "The content of both is the same."),
+    "different": State("different", "incomplete", "half", "The content of the two differs."),
     "refused": State("refused", "failed", "octagon", "Nothing was written."),
 }

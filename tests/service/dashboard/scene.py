@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from service.records.models import Artifact, Conversion, Run
+from service.records.models import Artifact, Comparison, Conversion, Run
+from tests.service.dashboard.compared import compare
 from tests.service.dashboard.rows import HOSTILE, finding, parity_findings, tensor_names
 from tests.service.dashboard.seed import Seed
 
@@ -24,6 +25,9 @@ class Scene:
     hostile_run: Run
     written: Conversion
     refused: Conversion
+    different: Comparison
+    comparing: Comparison
+    hostile_comparison: Comparison
 
 
 def scene(seed: Seed) -> Scene:
@@ -85,6 +89,9 @@ def scene(seed: Seed) -> Scene:
             )
         ],
     )
+    different = compare(seed, large, draft, small)
+    hostile_comparison = compare(seed, hostile, draft, HOSTILE, "failed")
+    comparing = compare(seed, draft, bare, (), "running")
     return Scene(
         large,
         hostile,
@@ -98,4 +105,7 @@ def scene(seed: Seed) -> Scene:
         hostile_run,
         written,
         refused,
+        different,
+        comparing,
+        hostile_comparison,
     )
