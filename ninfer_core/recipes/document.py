@@ -155,8 +155,13 @@ def _document(root: Members, faults: Faults, target: Target | None) -> Recipe | 
         # Of a document with faults these would only repeat what is missing already.
         check_scopes(faults, restrictions, sound)
         check_counts(faults, cross_checks, sound)
-        if target is not None:
-            Fitting(faults, target).compare(kept, sound, (model_id or "", weights_id or ""))
+    if target is not None:
+        complete = not faults.findings.errors
+        fitting = Fitting(faults, target)
+        _compare(fitting, resources, rules)
+        if complete and model_id and weights_id:
+            fitting.compare_identity(model_id, weights_id)
+            fitting.require_made([*made, *(name for rule in sound for name in rule.objects)])
     if faults.findings.errors or model_id is None or weights_id is None or recipe_id is None:
         return None
     return Recipe(
@@ -204,6 +209,15 @@ def _rules(
     for findings, _ in found:
         fields.faults.findings.extend(findings)
     return [rule for _, rule in found]
+
+
+def _compare(fitting: Fitting, resources: list[Resource | None], rules: list[Rule | None]) -> None:
+    for index, resource in enumerate(resources):
+        if resource is not None:
+            fitting.compare_names(("resources", index), [resource.object], "resource")
+    for index, rule in enumerate(rules):
+        if rule is not None:
+            fitting.compare_rule(("rules", index), rule)
 
 
 def _refuse_duplicates(faults: Faults, resources: list[Resource | None], rules: list[Rule | None]) -> None:

@@ -21,6 +21,7 @@ from ninfer_core.formats import FORMATS, NumericFormat
 from ninfer_core.layouts import canonical_layout
 from ninfer_core.recipes.bundles import BundleTree, Tree
 from ninfer_core.recipes.encoders import COPY_BYTES, Agreement, read_encoder
+from ninfer_core.recipes.fitting import Fitting
 from ninfer_core.recipes.inputs import Known
 from ninfer_core.recipes.nodes import Tensor, leaves
 from ninfer_core.recipes.operations import ValueReader
@@ -167,7 +168,10 @@ class RuleReader:
                 self._faults.add("format_missing", fields.at, message, ", ".join(FORMATS.names), "nothing")
                 return (None,) * len(objects)
             known = self._target.by_name
-            return tuple(known[name].format if name in known else None for name in objects)
+            formats = tuple(known[name].format if name in known else None for name in objects)
+            if None in formats:
+                Fitting(self._faults, self._target).compare_names(fields.at, objects, "tensor")
+            return formats
         name = fields.text("format")
         if name is not None and name not in FORMATS:
             shown = strict_json.show(name)
