@@ -1,6 +1,7 @@
 """An expected digest: right bytes are judged as ever, of others nothing is said but that."""
 
 import hashlib
+import json
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from ninfer_core.errors import Usage
 from ninfer_core.formats import BF16
 from ninfer_core.verify.expected import read_digest, require_digest
+from service.cli import app
 from tests.build import EVERYTHING, legal_payload, run, write_artifact
+from tests.verify.test_dialects import checkpoint
 
 
 @pytest.fixture
@@ -67,3 +70,34 @@ def test_what_is_no_digest(text):
 def test_a_digest_is_read_as_reports_spell_it():
     text = "sha256:" + "0123456789abcdef" * 4
     assert read_digest(text) == text
+
+
+def command(capsys, path, expected):
+    code = app.run(["verify", str(path), "--expect", expected, "--json", "-"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_on_the_command_line(artifact, tmp_path, capsys):
+    code, report = command(capsys, artifact, digest(artifact))
+    assert (code, report["verdict"], report["findings"]) == (0, "passed", [])
+    other = "sha256:" + "5" * 64
+    code, report = command(capsys, artifact, other)
+    assert (code, report["verdict"], report["objects"]) == (1, "failed", [])
+    assert [(item["code"], item["expected"], item["found"]) for item in report["findings"]] == [
+        ("structure.digest_unexpected", other, digest(artifact))
+    ]
+    code, report = command(capsys, artifact, other[:-1])
+    assert (code, report["error"]["code"]) == (2, "usage")
+
+
+def test_a_sharded_checkpoint_has_one_digest(tmp_path, capsys):
+    for number, name in enumerate("ab", 1):
+        checkpoint(tmp_path / f"model-0000{number}-of-00002.safetensors", {name: ("BF16", (4, 8))})
+    named = {name: f"model-0000{number}-of-00002.safetensors" for number, name in enumerate("ab", 1)}
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": named}))
+    _, report = command(capsys, index, "sha256:" + "0" * 64)
+    (finding,) = report["findings"]
+    assert finding["where"]["files"] == [index.name, *named.values()]
+    code, report = command(capsys, index, finding["found"])
+    assert (code, report["verdict"]) == (0, "passed")

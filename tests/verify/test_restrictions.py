@@ -1,5 +1,6 @@
 """Demands of a recipe on stored words: who breaks them, where, how often, and how much it matters."""
 
+import json
 from collections import Counter
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ninfer_core.containers.directory import ResourceObject, TensorObject
+from ninfer_core.findings import Findings
 from ninfer_core.formats import (
     BF16,
     FP8_E4M3FN_ROW_BF16S,
@@ -24,13 +26,18 @@ from ninfer_core.io import MemorySource
 from ninfer_core.kernels import cpu
 from ninfer_core.kernels.values import GroupedPlanes
 from ninfer_core.layouts import canonical_layout
-from ninfer_core.recipes import Restriction
+from ninfer_core.opening import open_path
+from ninfer_core.recipes import Restriction, parse_recipe
 from ninfer_core.recipes.restrictions import Scope
-from ninfer_core.verify import faults, whole
+from ninfer_core.verify import asked, faults, verify, whole
+from ninfer_core.verify.against import Against
 from ninfer_core.verify.pool import Pool
+from ninfer_core.verify.report import finding_json
 from ninfer_core.verify.restrictions import check_block, check_pin, judged
 from ninfer_core.verify.tensor import read_planes
 from ninfer_core.verify.whole import object_tasks
+from tests.build import recipe, write_artifact
+from tests.build import tensor as source
 
 LEAD = 64  # bytes before the object in its payload
 
@@ -336,3 +343,85 @@ def test_c9_pin():
     assert fault is not None
     assert fault.code == "restrictions.resource_pin"
     assert ("cd" * 32 in fault.expected, "ab" * 32 in fault.found) == (True, True)
+
+
+def engine(path, rules, restrictions, workers=None):
+    """The report of `restrictions` alone, from a recipe without any source."""
+    findings = Findings()
+    document = recipe(rules, restrictions=restrictions)
+    parsed = parse_recipe(json.dumps(document).encode(), findings)
+    assert parsed is not None, list(findings)
+    with open_path(path) as opened:
+        return verify(opened, asked(["restrictions"]), Against(recipe=parsed), workers=workers)
+
+
+def test_objects_of_many_blocks_through_the_engine(tmp_path):
+    """Tasks of blocks and of whole objects merge into one finding each, at its place in the file."""
+    rng = np.random.default_rng(4)
+    wide, tall = (2, 5_000_000), (3000, 4096)
+    grouped = encode(Q4G64_F16S, bf16(rng.normal(size=tall)))
+    grouped.base[[64 * 32 * 1500, 64 * 32 * 2999 + 7]] = 0x88  # code -8: rows 1500 and 2999, groups 0
+    codes = np.full(wide, 0x31, np.uint8)
+    codes[1, 4_900_000] = 0x7E
+    ids = rng.permutation(3_000_000).astype(np.uint32)
+    ids[2_999_999] = ids[4]
+    tensors = {
+        "tall": (Q4G64_F16S, tall, grouped_payload(tensor(Q4G64_F16S, *tall), grouped)),
+        "wide": (
+            FP8_E4M3FN_ROW_BF16S,
+            wide,
+            payload_of(tensor(FP8_E4M3FN_ROW_BF16S, *wide), codes, np.full(2, 0x3A00, np.uint16)),
+        ),
+        "ids": (I32, (3_000_000,), ids.view(np.uint8)),
+    }
+    path = write_artifact(tmp_path / "a.ninfer", tensors)
+    rules = [
+        {
+            "object": "tall",
+            "value": source("tall", tall, "BF16"),
+            "encode": "MAXABS_F16_RECIP_RNE_V1",
+            "format": "Q4G64_F16S",
+        },
+        {
+            "object": "wide",
+            "value": source("wide", wide, "BF16"),
+            "encode": "MAXABS_BF16S_RECIP_E4M3FN_RNE_V1",
+            "format": "FP8_E4M3FN_ROW_BF16S",
+        },
+        {
+            "object": "ids",
+            "value": source("ids", (3_000_000,), "I32"),
+            "encode": "copy_words",
+            "format": "I32",
+        },
+    ]
+    restrictions = [
+        {"scope": {"object": "tall"}, "rule": "canonical_group_shape", "basis": "derived"},
+        {"scope": {"format": "FP8_E4M3FN_ROW_BF16S"}, "rule": "canonical_fp8_row_shape", "basis": "derived"},
+        {"scope": {"object": "ids"}, "rule": "unique", "basis": "contract"},
+    ]
+    report = engine(path, rules, restrictions)
+    found = {item.object: item for item in report.findings}
+    assert report.verdict == "failed"
+    assert {name: (item.definition.rule, item.count) for name, item in found.items()} == {
+        "tall": ("C4", 2),
+        "wide": ("C7", 1),
+        "ids": ("C8", 1),
+    }
+    assert (found["tall"].where["row"], found["tall"].where["group"], found["tall"].where["largest"]) == (
+        1500,
+        0,
+        8,
+    )
+    assert found["wide"].where["row"] == 0
+    assert (found["ids"].where["index"], found["ids"].where["first"]) == (2_999_999, 4)
+    content = path.read_bytes()
+    for item in found.values():
+        size = 4 if item.object == "ids" else 2
+        word = int.from_bytes(content[item.where["offset"] : item.where["offset"] + size], "little")
+        assert word == (item.where["value"] if item.object == "ids" else int(item.where["word"], 16))
+    again = engine(path, rules, restrictions, workers=1)
+    assert [finding_json(item) for item in again.findings] == [finding_json(item) for item in report.findings]
+    outcomes = {check.name: (check.outcome, check.coverage) for check in report.checks}
+    assert outcomes["restrictions"] == ("failed", "full")
+    assert engine(path, rules, restrictions[:0]).verdict == "passed"
