@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from ninfer_core.identity import FileDigest, artifact_digest
 from ninfer_core.opening import open_path
-from ninfer_core.verify import asked, verify
+from ninfer_core.verify import asked, default_checks, verify
 from service.records import content, models
 from tests.build import recipe, tensor, write_checkpoint
 from tests.worker.material import COUNT, Material, command, report
@@ -108,9 +108,20 @@ def test_half_of_what_parity_needs_is_no_pass(shared: Rig, material: Material, c
     assert job.state == "incomplete"
     reasons = [check["reason"] for check in shared.report(job.id)["checks"] if check["name"] == "parity"]
     assert reasons == ["no recipe was given"]
-    job = shared.finished(shared.verify(artifact.digest, None, material.document))
+    with_parity = ("structure", "parity")
+    job = shared.finished(shared.verify(artifact.digest, None, material.document, with_parity))
     reasons = [check["reason"] for check in shared.report(job.id)["checks"] if check["name"] == "parity"]
     assert (job.state, reasons) == ("incomplete", ["no source was given"])
+
+
+def test_a_recipe_alone_asks_what_it_demands_and_not_parity(
+    shared: Rig, material: Material, checkpoint: str
+) -> None:
+    artifact = shared.push(material.artifact)
+    job = shared.finished(shared.verify(artifact.digest, None, material.document))
+    outcomes = {check["name"]: check["outcome"] for check in shared.report(job.id)["checks"]}
+    assert (job.state, outcomes["restrictions"], outcomes["relations"]) == ("passed", "passed", "passed")
+    assert outcomes["parity"] == outcomes["source"] == "not_asked"
 
 
 def test_a_file_that_is_nothing(shared: Rig, material: Material, tmp_path: Path) -> None:
@@ -240,5 +251,5 @@ def test_names_that_no_database_likes_are_kept(shared: Rig, tmp_path: Path) -> N
     job = shared.finished(shared.verify(artifact.digest))
     assert job.error is None
     with open_path(path) as opened:
-        expected = verify(opened, asked(("structure", "statistics"))).as_json()
+        expected = verify(opened, asked(default_checks("safetensors"))).as_json()
     assert shared.report(job.id) == json.loads(json.dumps(expected))
