@@ -1,5 +1,6 @@
 """What `--target` and `--recipe` mean: a file, a registered name, or `auto` for whatever the artifact says it is."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,14 +28,14 @@ AUTO: Final = "auto"
 class Targets:
     """Candidates; with `auto` the artifact picks, else all are of the one identity that was named."""
 
-    candidates: tuple[Target, ...]
+    candidates: Sequence[Target]
     auto: bool
 
 
 def targets(option: str) -> Targets:
     """The target of `--target`. Raises: Usage, CannotRead."""
     if option == AUTO:
-        return Targets(tuple(TARGETS), True)
+        return Targets(TARGETS, True)
     model_id, separator, weights_id = option.rpartition("/")
     named = registered(model_id, weights_id) if separator else ()
     if named:

@@ -34,9 +34,13 @@ def announce_compilation() -> None:
 
 
 @contextmanager
-def watching(what: str) -> Iterator[Watch]:
-    """A bar with bytes, rate and time left, called `what`; it is gone when the work is done."""
-    announce_compilation()
+def watching(what: str, compiled: bool = True) -> Iterator[Watch]:
+    """A bar with bytes, rate and time left, called `what`; it is gone when the work is done.
+
+    Work that is not `compiled` needs no notice of a first run, nor the compiler that knows whether it is one.
+    """
+    if compiled:
+        announce_compilation()
     if not sys.stderr.isatty():
         yield Watch(lambda _: None, lambda _: None)
         return

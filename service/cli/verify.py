@@ -12,7 +12,7 @@ from ninfer_core.opening import Opened, open_path
 from ninfer_core.verify import Asked, asked, default_checks
 from ninfer_core.verify import verify as run_checks
 from ninfer_core.verify.against import NO_RECIPE, NO_SOURCE, Against
-from ninfer_core.verify.checks import Verdict
+from ninfer_core.verify.checks import LISTING_CHECKS, Verdict
 from ninfer_core.verify.expected import read_digest, require_digest
 from ninfer_core.verify.report import Report
 from ninfer_core.verify.sample import Sample
@@ -79,7 +79,7 @@ def _verify(
             note = "Note: --checks leaves parity out, so nothing is compared with the source."
             print(note, file=sys.stderr)
         against = _against(stack, request, opened, folders, inputs)
-        watch = stack.enter_context(watching("verify"))
+        watch = stack.enter_context(watching("verify", bool(checks.checks - LISTING_CHECKS)))
         report = run_checks(
             opened,
             checks,
