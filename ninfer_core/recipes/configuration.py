@@ -78,14 +78,14 @@ class _Config:
             if name == EXACT_MEMBERS:
                 if list(value) != wanted:
                     message = f"{group or 'the root'} has not just these members in this order."
-                    self._add(group, message, wanted, list(value))
+                    self._add(group, message, strict_json.show(wanted), list(value))
                 continue
             place = f"{group}.{name}" if group else name
             if name not in value:
-                self._add(place, f"there is no {place}.", wanted, _NOTHING)
+                self._add(place, f"there is no {place}.", strict_json.show(wanted), _NOTHING)
             elif not same_value(value[name], wanted):
                 message = f"{place} is not what the recipe demands."
-                self._add(place, message, wanted, value[name])
+                self._add(place, message, strict_json.show(wanted), value[name])
 
     def _check_layers(self, rules: ConfigRules) -> None:
         layers = rules.layer_types
@@ -110,14 +110,14 @@ class _Config:
             first = wrong[0]
             place = f"{layers.member}[{first}]"
             message = f"{len(wrong)} layers are of another type, first {place}."
-            self._add(place, message, wanted[first], value[first], len(wrong))
+            self._add(place, message, strict_json.show(wanted[first]), value[first], len(wrong))
 
-    def _add(self, member: str, message: str, expected: object, found: object, count: int = 1) -> None:
+    def _add(self, member: str, message: str, expected: str, found: object, count: int = 1) -> None:
         self._findings.add(
             "source.config_mismatch",
             f"{self._file} of {self._role}: {message}",
             where={"role": self._role, "file": self._file, "member": printable(member)},
-            expected=expected if isinstance(expected, str) else strict_json.show(expected),
+            expected=expected,
             found=found if found == _NOTHING else strict_json.show(found),
             count=count,
         )
