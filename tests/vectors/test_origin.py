@@ -14,7 +14,9 @@ def test_every_file_has_the_stated_digest():
     )
     found = {name: hashlib.sha256((HERE / name).read_bytes()).hexdigest() for name in stated}
     assert found == stated
-    assert {f"encoder/{path.name}" for path in (HERE / "encoder").iterdir()} <= stated.keys()
+    folders = ("encoder", "cases/declared", "cases/pairs")
+    present = {path for folder in folders for path in (HERE / folder).rglob("*") if path.is_file()}
+    assert {path.relative_to(HERE).as_posix() for path in present} <= stated.keys()
 
 
 def test_every_artifact_has_the_stated_digest():

@@ -6,6 +6,7 @@ What an edit must show is worked out here from the edit, the directory and the t
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from ninfer_core.recipes import bind, parse_recipe
 from ninfer_core.targets import registered, registered_recipe
 from ninfer_core.verify import CHECKS, asked, verify
 from ninfer_core.verify.against import Against
-from ninfer_core.verify.report import Report
+from ninfer_core.verify.report import ObjectResult, Report
+from ninfer_core.verify.sample import Sample
 from service.cli import app
 from tests import mini_hybrid
 from tests.mini_hybrid_artifact import artifact
@@ -261,6 +263,28 @@ PLACES = {
     "FP8_E4M3FN_ROW_BF16S": rows_of_fp8,
     "NVFP4": nvfp4,
 }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sample_of_any_seed_sees_rows_exchanged_over_a_joint(against, tmp_path, seed):
+    """M42 exchanges the last query row and the first key row; one row in a thousand would hardly meet them."""
+    mutation = MUTATIONS[41]
+    path = tmp_path / "edited.ninfer"
+    path.write_bytes(mini_hybrid.mutate(artifact(), mutation))
+    report = judge(path, replace(against, sample=Sample(0.001, seed)))
+    assert rules(report, "error") == {"F1"}
+    assert {item.object for item in report.findings} == objects(mutation)
+    path.write_bytes(artifact())
+    clean = judge(path, replace(against, sample=Sample(0.001, seed)))
+    assert clean.findings == ()
+    sampled = [item for item in clean.objects if item.coverage == "sampled"]
+    assert {item.name for item in sampled} == {item.name for item in clean.objects if is_large(item)}
+    assert {item.evidence for item in sampled} == {None}
+
+
+def is_large(item: ObjectResult) -> bool:
+    """Whether an object is larger than what is compared whole."""
+    return item.kind == "tensor" and (item.bytes or 0) > 1 << 16
 
 
 @pytest.mark.parametrize("number", [14, 28, 36, 37, 39, 42, 43])
