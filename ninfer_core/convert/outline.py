@@ -108,6 +108,7 @@ class Outline:
                 "model_id": recipe.model_id,
                 "weights_id": recipe.weights_id,
                 "expanded_sha256": recipe_sha256(recipe),
+                "stated_expanded_sha256": recipe.checks.recipe_sha256,
                 "target_digest": None if target is None else target.digest,
             },
             "bound": self.plan is not None,
