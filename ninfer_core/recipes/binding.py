@@ -21,7 +21,7 @@ from ninfer_core.recipes.evidence import evidence_kind
 from ninfer_core.recipes.files import open_files
 from ninfer_core.recipes.making import Maker
 from ninfer_core.recipes.names import compare_tensor, report_unread
-from ninfer_core.recipes.nodes import RankedTokenIds, converts
+from ninfer_core.recipes.nodes import RankedTokenIds, Tensor, converts
 from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan
 from ninfer_core.recipes.roles import compare_names, open_roles
 from ninfer_core.recipes.rules import Rule
@@ -85,8 +85,9 @@ class _Objects:
         """Every object whose sources fit, in document order; the others are findings."""
         covering = claims(self._recipe)
         for rule in self._recipe.rules:
+            leaves = tuple(dict.fromkeys(rule.leaves))
             for name, fmt, values in zip(rule.objects, rule.formats, assignments(rule.each), strict=True):
-                sources = self._sources(rule, name, values)
+                sources = self._sources(leaves, rule, name, values)
                 if sources is None:
                     continue
                 value = self._maker.value(rule, name, values)
@@ -111,11 +112,13 @@ class _Objects:
                     values,
                 )
 
-    def _sources(self, rule: Rule, name: str, values: Assignment) -> tuple[tuple[str, str], ...] | None:
+    def _sources(
+        self, leaves: tuple[Tensor, ...], rule: Rule, name: str, values: Assignment
+    ) -> tuple[tuple[str, str], ...] | None:
         """(role, tensor) of every source tensor; None when one of them does not fit."""
         sources: dict[tuple[str, str], None] = {}
         sound = True
-        for leaf in dict.fromkeys(rule.leaves):
+        for leaf in leaves:
             tensor = fill(leaf.name, values)
             sources[leaf.role, tensor] = None
             self.readers[leaf.role].setdefault(tensor, []).append(name)

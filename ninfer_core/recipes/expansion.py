@@ -32,8 +32,9 @@ def required_tensors(rules: Iterable[Rule]) -> dict[str, dict[str, Tensor]]:
     """Every source tensor that rules read, by role and name."""
     required: dict[str, dict[str, Tensor]] = {}
     for rule in rules:
+        leaves = tuple(dict.fromkeys(rule.leaves))
         for values in assignments(rule.each):
-            for leaf in rule.leaves:
+            for leaf in leaves:
                 required.setdefault(leaf.role, {})[fill(leaf.name, values)] = leaf
     return required
 
