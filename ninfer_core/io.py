@@ -167,6 +167,11 @@ class DiskFiles:
             self._open[name] = DiskFile(path, name, follow=False)
         return self._open[name]
 
+    @property
+    def opened(self) -> tuple[DiskFile, ...]:
+        """The files that were opened, by name."""
+        return tuple(self._open[name] for name in sorted(self._open))
+
     def close(self) -> None:
         """Close every file that was opened."""
         for file in self._open.values():

@@ -4,11 +4,7 @@ A directory only claims. A conversion here knows what it did. A run here verifie
 a sample, or results taken over from an earlier run, make nothing verified.
 """
 
-import os
-import platform
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain as chained
 from typing import Any, Final
 
 from sqlalchemy.orm import Session
@@ -25,7 +21,6 @@ from service.records.provenance import Fact
 _LONGEST: Final = 1_000  # characters of a claim that becomes an edge
 _MOST_ROLES: Final = 64
 _MOST_CLAIM_VALUES: Final = 10_000  # what a directory may say of itself beyond that is only counted
-_CPU: Final = "/proc/cpuinfo"
 
 
 def claims(sections: Mapping[str, Any]) -> Any:
@@ -101,41 +96,6 @@ def verified(
 def encoders(tensors: Iterable[TensorPlan]) -> list[str]:
     """The encoder profiles that make these tensors."""
     return sorted({item.encode for item in tensors if item.encode is not None} & set(PROFILES.names))
-
-
-def command(plan: Plan, output: Mapping[str, Any]) -> str:
-    """What would make the same artifact on the command line, with roles and names of inputs for the paths."""
-    options = [("--recipe", plan.recipe.recipe_id)]
-    if plan.target is not None:
-        options.append(("--target", plan.target.identity))
-    options += [("--checkpoint", f"{role}=DIR") for role in plan.recipe.sources]
-    options += [("--input", f"{name}=FILE") for name in plan.recipe.inputs]
-    options += [("--out", output["name"]), ("--revision", str(output["revision"]))]
-    if output.get("max_file_bytes") is not None:
-        options.append(("--max-file-bytes", str(output["max_file_bytes"])))
-    return shlex.join(["ninfer-gate", "convert", *chained.from_iterable(options)])
-
-
-def host_class() -> dict[str, Any]:
-    """The class of this machine; never its name or that of a user."""
-    return {"cpu": _cpu_model(), "cores": os.cpu_count()}
-
-
-def environment() -> dict[str, str]:
-    """Versions of what computes here."""
-    from importlib.metadata import version
-
-    packages = {name: version(name) for name in ("numba", "llvmlite", "numpy")}
-    return {"python": platform.python_version(), "machine": platform.machine(), **packages}
-
-
-def _cpu_model() -> str:
-    try:
-        with open(_CPU, encoding="ascii", errors="replace") as lines:
-            names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-            return next(names, "") or platform.processor()
-    except OSError:
-        return platform.processor()
 
 
 def _target(digest: str | None, model_id: str, weights_id: str) -> Iterator[Fact]:

@@ -18,7 +18,8 @@ class StoredFile:
 
     def __init__(self, source: ByteSource, sha256: str, watch: Watch) -> None:
         self.name, self.size = source.name, source.size
-        self._source, self._sha256, self._watch = source, sha256, watch
+        self.sha256 = sha256  # that it was stored under
+        self._source, self._watch = source, watch
         self._found: str | None = None
 
     def read_into(self, buffer: Buffer, offset: int) -> None:
@@ -32,8 +33,8 @@ class StoredFile:
 
     def changed(self) -> str | None:
         """What became of it since it was opened, or since it was stored."""
-        if self._found is not None and self._found != self._sha256:
-            return f"stored as sha256 {self._sha256}, its content now has {self._found}"
+        if self._found is not None and self._found != self.sha256:
+            return f"stored as sha256 {self.sha256}, its content now has {self._found}"
         return self._source.changed()
 
 

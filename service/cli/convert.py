@@ -20,7 +20,15 @@ from service.cli.binding import bound, chosen_target, named_files, roles
 from service.cli.choosing import named_recipe
 from service.cli.failures import Task, guarded, sentence, tell
 from service.cli.interrupts import Interrupted, ignore, signal_number
-from service.cli.output import CONVERSION_SCHEMA, JsonTarget, json_target, new_file, no_document, not_empty
+from service.cli.output import (
+    CONVERSION_SCHEMA,
+    RECORD_SUFFIX,
+    JsonTarget,
+    json_target,
+    new_file,
+    no_document,
+    not_empty,
+)
 from service.cli.progress import watching
 from service.cli.screen import drop_output
 
@@ -112,7 +120,7 @@ def _convert(
 ) -> int:
     begin = time.monotonic()
     out = new_file(named)
-    require_free([out])  # before any source is read
+    require_free([out, out.with_name(out.name + RECORD_SUFFIX)])  # before any source is read
     with ExitStack() as stack:
         document = named_recipe(stack, recipe)
         result = bound(stack, document, folders, inputs, chosen_target(request.target))
@@ -133,7 +141,9 @@ def _write(
     target: JsonTarget | None,
 ) -> int:
     from ninfer_core.convert import convert as write
+    from service.cli.recording import recorded
 
+    asked = {"name": out.name, "revision": request.revision, "max_file_bytes": request.max_file_bytes}
     try:
         watch = stack.enter_context(watching("convert"))
         conversion = write(
@@ -141,6 +151,7 @@ def _write(
             out,
             revision=request.revision,
             max_file_bytes=request.max_file_bytes,
+            record=recorded(plan, out, asked, begin),
             workers=request.threads,
             started=watch.started,
             progress=watch.progress,

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from ninfer_core.errors import CannotWrite, Usage
 
 CONVERSION_SCHEMA = "ninfer-gate/conversion/1"
+RECORD_SUFFIX = ".provenance.json"  # of the file that `convert` writes beside its output
 INSPECTION_SCHEMA = "ninfer-gate/inspection/1"
 RECIPE_SCHEMA = "ninfer-gate/recipe/1"
 TARGETS_SCHEMA = "ninfer-gate/targets/1"
@@ -69,6 +70,8 @@ def json_target(option: str | None, inputs: Iterable[Path] = (), out: str | None
             raise Usage(f"--json {path} is the file that --out names")
         if folder == entry.parent and whole.name.startswith(f"{entry.name}.part-"):
             raise Usage(f"--json {path} has the name of a part of the file that --out names")
+        if folder == entry.parent and whole.name == entry.name + RECORD_SUFFIX:
+            raise Usage(f"--json {path} is where the record of the file that --out names goes")
     if not folder.is_dir():
         raise CannotWrite(f"cannot write {path}: there is no folder {folder}")
     if not os.access(folder, os.W_OK) and not path.exists():

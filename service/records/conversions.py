@@ -53,7 +53,7 @@ def save(
 ) -> None:
     """Set verdict, document and what was made, unless they are set; `verdict` is `written` or `refused`.
 
-    `how` holds `target_digest`, `command`, `environment` and `host`.
+    `how` holds `target_digest`, `command`, `environment`, `host` and `record`.
 
     Raises: JobOver.
     """

@@ -143,7 +143,7 @@ def test_a_report_that_cannot_be_written_does_not_undo_the_artifact(
     assert "WRITTEN" in shown
     assert "o.ninfer was written, but its report was not" in err
     assert "No space left" in err
-    assert os.listdir(tmp_path) == ["o.ninfer"]
+    assert sorted(os.listdir(tmp_path)) == ["o.ninfer", "o.ninfer.provenance.json"]
     assert run(capsys, "verify", out)[0] == 0
 
 
@@ -158,7 +158,7 @@ def test_standard_output_is_full(made: Path, tmp_path: Path, options: list[str])
     assert done.returncode == 2
     assert "was written, but its report was not" in done.stderr
     assert "Exception" not in done.stderr
-    assert os.listdir(tmp_path) == ["o.ninfer"]
+    assert sorted(os.listdir(tmp_path)) == ["o.ninfer", "o.ninfer.provenance.json"]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from worker import facts
 from worker.context import DONE, Answer, Context, Steps
 from worker.errors import RowMissing
 from worker.preparing import Drafted
+from worker.recording import circumstances_of, keep_record
 from worker.watch import Cancelled
 from worker.workflows import segments, shards
 from worker.workflows.listing import list_if_possible
@@ -121,7 +122,10 @@ def _refuse(context: Context, job_id: str, drafted: Drafted) -> None:
 def _save(context: Context, row: rows.Conversion, conversion: Conversion, plan: Plan, last: int) -> None:
     """Store what was made and end the job with it. Raises: Cancelled, as soon as the job is over."""
     artifact = _publish(context, row, conversion) if conversion.written else None
+    how = circumstances_of(context, row, plan)
+    record = None
     if artifact is not None:
+        record = keep_record(context, row, conversion, plan, how)
         _identify(context, row, conversion, artifact)
     context.write_rows(
         row.job_id,
@@ -141,9 +145,10 @@ def _save(context: Context, row: rows.Conversion, conversion: Conversion, plan: 
             document=document,
             artifact_id=artifact_id,
             target_digest=None if plan.target is None else plan.target.digest,
-            command=facts.command(plan, row.output),
-            environment=facts.environment(),
-            host=facts.host_class(),
+            command=how.command,
+            environment=how.environment,
+            host=how.host,
+            record=record,
         )
         if artifact is not None:
             done = facts.converted(session, row.project_id, plan, row.checkpoints)

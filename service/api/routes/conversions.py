@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import StreamingResponse
 
-from service import conditional, reports
+from service import conditional, conversion_records, reports
 from service.api.parameters import CallerParam, ConversionId, Paging, PartsParam
 from service.api.problems import describe
 from service.api.routes.runs import FindingPaging
@@ -74,3 +74,27 @@ def report(request: Request, conversion: ConversionId, parts: PartsParam, caller
     if same := conditional.unchanged(request, conversion):
         return same
     return StreamingResponse(pieces, headers=conditional.headers(conversion), media_type="application/json")
+
+
+@router.get(
+    "/{conversion}/provenance",
+    summary="The provenance record of a conversion",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The document `ninfer-gate/provenance-record/1` in its RFC 8785 form.",
+            "content": {"application/json": {"schema": {"type": "object"}}},
+        },
+        **conditional.DESCRIBED,
+        **describe(ConversionNotFound, NotFinal, NoReport, InvalidRequest),
+    },
+)
+def record(request: Request, conversion: ConversionId, parts: PartsParam, caller: CallerParam) -> Response:
+    """What `ninfer-gate convert` writes beside its output; its entity tag is its digest. It never changes.
+
+    What was measured and what somebody claims of a source stand apart: `measured`, `claimed`.
+    """
+    digest, pieces = conversion_records.record(parts, caller.project_id, conversion)
+    if same := conditional.unchanged(request, digest):
+        return same
+    return StreamingResponse(pieces, headers=conditional.headers(digest), media_type="application/json")

@@ -309,6 +309,13 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
     **_unknown_and_malformed("conversion_not_found", "/v1/conversions/{conversion}/objects", NO_ID),
     **_unknown_and_malformed("conversion_not_found", "/v1/conversions/{conversion}/findings", NO_ID),
     **_unknown_and_malformed("conversion_not_found", "/v1/conversions/{conversion}/report", NO_ID),
+    **_unknown_and_malformed("conversion_not_found", "/v1/conversions/{conversion}/provenance", NO_ID),
+    ("get", "/v1/conversions/{conversion}/provenance", "not_final"): _not_final(
+        "/v1/conversions/{}/provenance", CONVERT
+    ),
+    ("get", "/v1/conversions/{conversion}/provenance", "no_report"): _no_report(
+        "/v1/conversions/{}/provenance", CONVERT
+    ),
     **_unknown_and_malformed("comparison_not_found", "/v1/comparisons/{comparison}", NO_ID),
     **_unknown_and_malformed("comparison_not_found", "/v1/comparisons/{comparison}/objects", NO_ID),
     **_unknown_and_malformed("comparison_not_found", "/v1/comparisons/{comparison}/findings", NO_ID),

@@ -65,6 +65,7 @@ CONVERSION = {
     "accounting": {},
     "versions": {"ninfer_gate": "0"},
 }
+RECORD = '{"schema":"ninfer-gate/provenance-record/1"}'
 FINDING = {
     "code": "values.code_illegal",
     "rule": "C1",
@@ -170,6 +171,7 @@ def world(folder: Path, url: str, **limits: Any) -> Iterator[World]:
 def seed(made: World) -> None:
     """What the examples of the OpenAPI document speak of."""
     made.push(examples.CONTENT)
+    record = made.push(RECORD)
     made.call("POST", "/v1/artifacts", json=examples.ARTIFACT).raise_for_status()
     made.call("POST", "/v1/recipes", json=examples.RECIPE).raise_for_status()
     made.call("POST", "/v1/targets", json=examples.TARGET).raise_for_status()
@@ -201,7 +203,7 @@ def seed(made: World) -> None:
         for id_ in (examples.JOB_ID, examples.DONE_ID):
             _verification(session, id_, artifact.id)
         _finished(session)
-        _conversion(session, artifact.id)
+        _conversion(session, artifact.id, record)
         compared(session, artifact.id)
         identities.save(session, artifact, [(0, examples.IDENTITY), (1, examples.IDENTITY)])
         facts = [Fact("recipe", examples.RECIPE_DIGEST), Fact("format", "FP32")]
@@ -267,7 +269,7 @@ def _finished(session: Any) -> None:
     jobs.finish(session, done, "failed")
 
 
-def _conversion(session: Any, artifact_id: str) -> None:
+def _conversion(session: Any, artifact_id: str, record: str) -> None:
     id_ = examples.CONVERSION_ID
     jobs.add(session, _job(id_, "convert", None))
     row = Conversion(
@@ -284,7 +286,9 @@ def _conversion(session: Any, artifact_id: str) -> None:
     jobs.begin(session, id_)
     conversions.save_objects(session, id_, [ConversionObject(ordinal=0, document={"name": "a"})])
     conversions.save_findings(session, id_, [_finding(ConversionFinding)])
-    conversions.save(session, id_, verdict="written", document=CONVERSION, artifact_id=artifact_id)
+    conversions.save(
+        session, id_, verdict="written", document=CONVERSION, artifact_id=artifact_id, record=record
+    )
     jobs.finish(session, id_, "passed", artifact_id=artifact_id)
 
 
