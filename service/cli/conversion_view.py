@@ -8,6 +8,7 @@ from ninfer_core.findings import Finding
 from ninfer_core.recipes import Recipe
 from ninfer_core.recipes.plan import TensorPlan
 from service.cli.findings_view import count_line, show_findings
+from service.cli.output import RECORD_SUFFIX
 from service.cli.recipe_view import show_accounting
 from service.cli.screen import aligned, console, hanging, styled
 from service.text import digest, number, plural, seconds, size
@@ -29,6 +30,7 @@ def show_conversion(conversion: Conversion, recipe: Recipe, out: str, elapsed: f
     screen.print(styled(f"  content    {digest(conversion.content_root, whole)}"))
     made_by = f"{digest(recipe.digest, whole)}   {recipe.recipe_id}"
     screen.print(hanging("  recipe     ", made_by, screen.width))
+    screen.print(styled(f"  record     {conversion.files[0].name}{RECORD_SUFFIX}"))
     if len(conversion.files) > 1:
         for file in conversion.files:
             screen.print(styled(f"  file       {file.name}   {number(file.bytes)} bytes"))
