@@ -3,7 +3,7 @@
 What does not fit is a finding about the source, and the object has no value.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
@@ -58,9 +58,7 @@ class Maker:
         self._checkpoints, self._findings = checkpoints, findings
         self._judge = Judge(findings)
         self._rankings = Rankings(recipe.inputs, inputs, resources, findings)
-        self._judged: dict[
-            str, tuple[Node, ...]
-        ] = {}  # by rule, the nodes about which something must be known
+        self._judged: dict[str, tuple[Node, ...]] = {}  # by rule, the nodes that have to be judged
         self._makers = _makers_of_ids(recipe)
         self._ids: dict[str, Ids | None] = {}
 
@@ -72,8 +70,8 @@ class Maker:
         making = _Making(self, values)
         if isinstance(rule.value, BundleTree):
             return self._bundle(rule, rule.value, name, making)
-        sound = [self._is_sound(node, rule, name, making) for node in self._judged_nodes(rule, rule.value)]
-        return evaluate(hoist(rule.value), making) if all(sound) else None
+        sound = self._all_sound(self._judged_nodes(rule, rule.value), rule, name, making)
+        return evaluate(hoist(rule.value), making) if sound else None
 
     def inverts_exactly(self, rule: Rule, values: Assignment) -> bool:
         """Whether every `invert` in the value of a sound object has an exact result. Raises: CutShort, CannotRead."""
@@ -136,6 +134,14 @@ class Maker:
         stored = None if checkpoint is None else checkpoint.tensors.get(fill(leaf.name, values))
         return stored is not None and fits(leaf, stored)
 
+    def _all_sound(self, nodes: Sequence[Node], rule: Rule, name: str, making: "_Making") -> bool:
+        """Every node judged, operands first: what a word is made of must be sound before it can be read."""
+        sound = True
+        for node in reversed(nodes):
+            if sound or not isinstance(node, Invert):
+                sound = self._is_sound(node, rule, name, making) and sound
+        return sound
+
     def _is_sound(self, node: Node, rule: Rule, name: str, making: "_Making") -> bool:
         """Whether what has to be known of a node before anything is read is as it must be."""
         match node:
@@ -170,11 +176,10 @@ class Maker:
 
     def _bundle(self, rule: Rule, tree: BundleTree, name: str, making: "_Making") -> Bundle | None:
         # The same rows of codes and scales: looking at one of the two is enough.
-        gathered = self._judged_nodes(rule, tree.codes)
-        sound = [self._is_sound(node, rule, name, making) for node in gathered]
+        sound = self._all_sound(self._judged_nodes(rule, tree.codes), rule, name, making)
         parts = [self._judge.part(part, rule, name, making) for part in tree.parts]
         known = tuple(part for part in parts if part is not None)
-        if len(known) != len(parts) or not self._judge.divisors_equal(known, rule, name) or not all(sound):
+        if len(known) != len(parts) or not self._judge.divisors_equal(known, rule, name) or not sound:
             return None
         codes, scales = (evaluate(hoist(node), making) for node in (tree.codes, tree.scales))
         word = known[0].divisor_word

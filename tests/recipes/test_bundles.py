@@ -209,3 +209,18 @@ FORMATS = [
 @pytest.mark.parametrize(("value", "members", "faults"), FORMATS)
 def test_matrices_are_copied_into_their_own_format(value: Json, members: Json, faults: list[str]) -> None:
     assert [code for code, _ in parsed(document([rule(value, **members)]))[0]] == faults
+
+
+def test_words_are_judged_from_the_inside() -> None:
+    twice = {"op": "invert", "of": {"op": "invert", "of": SCALAR}}
+    assert scalar(twice, THREE, THREE)[0] == []
+    assert scalar(twice, 0, 0)[0] == ["source.not_invertible"]
+    assert scalar(twice, ONE, TWO)[0] == ["source.words_differ"]
+    number = np.array([9], "<i4").tobytes()
+    base = folder({"x": ("F32", [2], b"\0" * 8), "ids": ("I32", [1], number)})
+    x = {"op": "tensor", "from": "base", "name": "x", "shape": [2], "dtype": "F32"}
+    rules = [
+        rule({"op": "invert", "of": {"op": "gather_rows", "ids": "ids", "of": x}}, format="FP32", encode="copy_words"),
+        {"object": "ids", "value": {**x, "name": "ids", "shape": [1], "dtype": "I32"}, "format": "I32", "encode": "copy_words"},
+    ]  # fmt: skip
+    assert bound(document(rules), {"base": base})[0] == ["source.id_out_of_range"]
