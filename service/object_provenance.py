@@ -21,7 +21,7 @@ from service.errors import ObjectNotFound
 from service.parts import Parts
 from service.provenance import MOST_CONVERSIONS, MOST_RUNS, Canonical
 from service.records import chain, content, identities
-from service.records.models import Conversion, Job, Object, Result, Run
+from service.records.models import Artifact, Conversion, Job, Object, Result, Run
 from service.reports import object_json
 
 SCHEMA: Final = "ninfer-gate/object-provenance/1"
@@ -64,9 +64,23 @@ def document(parts: Parts, project_id: str, digest: str, name: str) -> Canonical
     artifact = find(parts, project_id, digest)
     with parts.database.read() as session:
         listed = content.objects(session, artifact.id, limit=1, name=name).items
-        if not listed:
-            raise ObjectNotFound(f"The artifact lists no object {name!r}.")
-        item = listed[0]
+    if not listed:
+        raise ObjectNotFound(f"The artifact lists no object {name!r}.")
+    return Canonical.of(_whole(parts, project_id, artifact, listed[0]))
+
+
+def at(parts: Parts, project_id: str, digest: str, ordinal: int) -> Document:
+    """The same of the object at a place of the directory, as plain JSON. Raises: ArtifactNotFound, ObjectNotFound."""
+    artifact = find(parts, project_id, digest)
+    with parts.database.read() as session:
+        item = content.object_at(session, artifact.id, ordinal)
+    if item is None:
+        raise ObjectNotFound(f"The artifact lists no object number {ordinal}.")
+    return _whole(parts, project_id, artifact, item)
+
+
+def _whole(parts: Parts, project_id: str, artifact: Artifact, item: Object) -> Document:
+    with parts.database.read() as session:
         made = chain.conversions(session, artifact.id, MOST_CONVERSIONS)
         runs = chain.runs(session, artifact.id, MOST_RUNS)
         results = chain.results(session, [run.id for run, _ in runs], item.ordinal)
@@ -76,16 +90,14 @@ def document(parts: Parts, project_id: str, digest: str, name: str) -> Canonical
             for origin in _origins(session, made, runs, results)
             if (material := _material(session, project_id, origin)) is not None
         ]
-    return Canonical.of(
-        {
-            "schema": SCHEMA,
-            "artifact": artifact.digest,
-            "object": object_json(item),
-            "identity": identity,
-            "origins": [_told(parts, material, item) for material in materials],
-            "runs": [_result(run, results[run.id]) for run, _ in runs if run.id in results],
-        }
-    )
+    return {
+        "schema": SCHEMA,
+        "artifact": artifact.digest,
+        "object": object_json(item),
+        "identity": identity,
+        "origins": [_told(parts, material, item) for material in materials],
+        "runs": [_result(run, results[run.id]) for run, _ in runs if run.id in results],
+    }
 
 
 def _origins(

@@ -16,6 +16,7 @@ from service import conditional, contents
 from service.dashboard.access import Visiting
 from service.dashboard.compared import of_artifact
 from service.dashboard.failures import PageRoute, missing
+from service.dashboard.origins import chain_of
 from service.dashboard.render import HEADERS, page
 from service.dashboard.verdicts import Seen
 from service.download import content_file
@@ -89,6 +90,7 @@ def artifact(
         files = content.files(session, found.id)
         made = _made(session, visiting.project_id, found)
         compared = of_artifact(session, found, RUNS)
+        chain = chain_of(session, visiting.project_id, found)
     return page(
         request,
         "artifact.html",
@@ -98,6 +100,7 @@ def artifact(
         objects=objects,
         made=made,
         compared=compared,
+        chain=chain,
         filters={"kind": kind, "format": format, "layout": layout, "name": name},
         formats=formats_of(found.kind, format),
         layouts=options((entry.name for entry in LAYOUTS), layout) if found.kind == "ninfer" else [],

@@ -3,7 +3,18 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from service.dashboard import access, artifacts, comparisons, downloads, jobs, live, reference, runs
+from service.dashboard import (
+    access,
+    artifacts,
+    comparisons,
+    downloads,
+    jobs,
+    live,
+    provenance,
+    reference,
+    runs,
+    targets,
+)
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.render import asset
 
@@ -20,5 +31,16 @@ def static(name: str) -> Response:
 
 
 # `/jobs/events` stands before `/jobs/{id}`, so `live` comes first.
-for part in (access, live, downloads, artifacts, runs, comparisons, jobs, reference):
+for part in (
+    access,
+    live,
+    downloads,
+    artifacts,
+    runs,
+    comparisons,
+    jobs,
+    targets,
+    provenance,
+    reference,
+):
     router.include_router(part.router)

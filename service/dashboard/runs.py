@@ -9,13 +9,14 @@ from sqlalchemy.orm import Session
 from starlette.requests import Request
 from starlette.responses import Response
 
+from service import targets
 from service.dashboard.access import Visiting, Visitor
 from service.dashboard.artifacts import ObjectKind, Text, Word, formats_of
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.progress import alive_workers, progress_line
 from service.dashboard.render import page
 from service.dashboard.states import STATES
-from service.dashboard.verdicts import Seen, check_rows, why
+from service.dashboard.verdicts import Seen, check_rows, detects, taken_over, why
 from service.jobs import JobState
 from service.records import content, jobs, runs, views
 from service.records.models import Finding, Object, Result
@@ -114,6 +115,8 @@ def run(
         context["recipe_id"] = (
             views.recipe_ids(session, visiting.project_id, [recipe]).get(recipe) if recipe else None
         )
+        target = seen.run.target_digest
+        context["target"] = targets.listed(session, visiting.project_id, target) if target else None
         context["checkpoints"] = views.checkpoints(
             session, visiting.project_id, (seen.run.checkpoints or {}).values()
         )
@@ -125,6 +128,8 @@ def run(
         why=why(seen, first[0] if first else None, progress, alive),
         progress=progress_line(seen.job, progress),
         checks=check_rows(seen),
+        taken=taken_over(seen),
+        detects=detects(seen),
         asked=asked,
         formats=formats_of(seen.artifact.kind, asked.format),
         live=f"{seen.address}/events" if seen.is_open else None,

@@ -99,6 +99,37 @@ def _check_row(check: Mapping[str, Any]) -> CheckRow:
     )
 
 
+def taken_over(seen: Seen) -> list[tuple[str, int]]:
+    """The runs that results were taken over from, and how many objects of each."""
+    decided = (seen.run.reuse or {}).get("runs", {}) if seen.report is not None else {}
+    return [
+        (run_id, sum(last - first + 1 for first, last in spans)) for run_id, spans in sorted(decided.items())
+    ]
+
+
+def detects(seen: Seen) -> str | None:
+    """What a sample can find, in words; None where everything was compared."""
+    sample = (seen.report or {}).get("sample")
+    if not sample:
+        return None
+    found = sample["detects"]
+    chances = (
+        ("one wrong row", found["one_row"]),
+        ("one wrong row in a thousand", found["one_permille"]),
+        ("one in a hundred", found["one_percent"]),
+    )
+    return ", ".join(f"{what} with {_chance(chance)}" for what, chance in chances)
+
+
+def _chance(probability: float) -> str:
+    if probability >= 1:
+        return "certainty"
+    percent = 100 * probability
+    if percent > 99.9:
+        return "over 99.9 %"
+    return f"{percent:.1f} %" if percent >= 0.1 else "under 0.1 %"
+
+
 def why(seen: Seen, first: Finding | None, progress: Progress, workers: int) -> list[Piece]:
     """The sentence under the verdict; `first` is the first error finding."""
     match seen.state:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from service.records.models import Artifact, Comparison, Conversion, Run
+from tests.service.dashboard.coming import come_from
 from tests.service.dashboard.compared import compare
 from tests.service.dashboard.rows import HOSTILE, finding, parity_findings, tensor_names
 from tests.service.dashboard.seed import Seed
@@ -92,6 +93,7 @@ def scene(seed: Seed) -> Scene:
     different = compare(seed, large, draft, small)
     hostile_comparison = compare(seed, hostile, draft, HOSTILE, "failed")
     comparing = compare(seed, draft, bare, (), "running")
+    come_from(seed, large, hostile, passed, written)
     return Scene(
         large,
         hostile,

@@ -223,7 +223,7 @@ class Seed:
             conversion = conversions.add(
                 session,
                 Conversion(
-                    id=new_id(),
+                    id=job.id,
                     project_id=DEFAULT_PROJECT,
                     job_id=job.id,
                     recipe_digest=recipe,

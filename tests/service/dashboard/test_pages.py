@@ -11,10 +11,12 @@ import httpx
 import pytest
 
 from ninfer_core.findings import FINDINGS
+from ninfer_core.targets import TARGETS
 from service.dashboard.render import CONTENT_SECURITY
 from service.records import content
 from service.records.models import DEFAULT_PROJECT, Run
 from tests.service.dashboard.app import Served
+from tests.service.dashboard.coming import TENSOR
 from tests.service.dashboard.conftest import World
 from tests.service.dashboard.markup import Reader
 from tests.service.dashboard.rows import MARKUP, MEGABYTE, tensor_names
@@ -40,6 +42,13 @@ PAGES: dict[str, Callable[[Scene], str]] = {
     "different": lambda scene: f"/comparisons/{scene.different.id}",
     "comparing": lambda scene: f"/comparisons/{scene.comparing.id}",
     "hostile comparison": lambda scene: f"/comparisons/{scene.hostile_comparison.id}",
+    "object": lambda scene: f"/artifacts/{scene.large.digest}/objects/1",
+    "hostile object": lambda scene: f"/artifacts/{scene.hostile.digest}/objects/0",
+    "tensor": lambda _: f"/tensors/{TENSOR}",
+    "targets": lambda _: "/targets",
+    "target": lambda _: f"/targets/{TARGETS[0].digest}",
+    "provenance": lambda _: "/provenance",
+    "provenance found": lambda _: "/provenance?encoder_profile=MAXABS_F16_RECIP_RNE_V1",
     "findings": lambda _: "/findings",
     "finding": lambda _: "/findings/parity.code_mismatch",
     "formats": lambda _: "/formats",
@@ -149,7 +158,7 @@ def test_objects_of_an_artifact_are_paged_and_filtered(world: World, visitor: ht
 @pytest.mark.parametrize(
     ("name", "word", "sentence"),
     [
-        ("passed", "passed", "3,000 objects of 41.8 GB passed structure, layout, values, statistics and parity; nothing left unchecked."),
+        ("passed", "passed", "3,000 objects of 41.8 GB passed structure, layout, values, statistics, restrictions, inventory, relations, source and parity; nothing left unchecked."),
         ("failed", "failed", "stored code -3, the profile gives -2"),
         ("incomplete", "incomplete", "values (5 of 40 objects could not be read); parity (no recipe was given)"),
         ("error", "error", "No check could run: the content sha256:12ab\\u202e is not in the store."),
@@ -371,3 +380,66 @@ def test_a_file_can_be_kept(world: World, visitor: httpx.Client) -> None:
     assert (answer.status_code, answer.content) == (200, bytes(artifact.bytes))
     assert answer.headers["content-disposition"].startswith("attachment; filename*=utf-8''kept%20%22it%22")
     assert visitor.get(f"/artifacts/{artifact.digest}/files/1").status_code == 404
+
+
+def test_claims_stand_apart_from_what_was_done_and_proved(world: World, visitor: httpx.Client) -> None:
+    page = read(visitor, PAGES["artifact"](world.scene))
+    assert "Recipe qwen3.6-27b/groupwise-int" in page.text
+    rows = re.findall(
+        r'<td data-label="Claimed".*?</tr>', visitor.get(PAGES["artifact"](world.scene)).text, re.S
+    )
+    marks = [tuple(word in row for word in ("says so", "converted", "verified")) for row in rows]
+    assert marks.count((True, True, True)) == 2  # recipe and checkpoint
+    assert marks.count((False, True, True)) == 2
+    assert marks.count((False, False, True)) == 2
+    hostile = read(visitor, PAGES["hostile artifact"](world.scene))
+    assert "claims, unverified" in hostile.text
+    assert (
+        "verified"
+        not in hostile.text.partition("Where it comes from")[2].partition("What the artifact says")[0]
+    )
+
+
+def test_a_run_says_what_it_rests_on(world: World, visitor: httpx.Client) -> None:
+    text = read(visitor, PAGES["passed"](world.scene)).text
+    assert "in canonical order and placement" in text
+    assert "1 % of the rows, seed 7: 1,234 of 123,400." in text
+    assert "one wrong row with 1.0 %, one wrong row in a thousand with 63.0 %" in text
+    assert "one in a hundred with over 99.9 %" in text
+    assert "10 results taken over from run" in text
+    assert "says nothing about the bytes on the disk today" in text
+
+
+def test_provenance_is_searched(world: World, visitor: httpx.Client) -> None:
+    start = read(visitor, "/provenance").text
+    assert "Every condition must hold." in start
+    assert "No artifact" not in start
+    both = read(visitor, PAGES["provenance found"](world.scene)).text
+    assert "claimed only" in both
+    proved = read(visitor, PAGES["provenance found"](world.scene) + "&basis=verified").text
+    assert "claimed only" not in proved
+    assert "qwen3.6-27b.ninfer" in proved
+    assert "No artifact fulfils all of this." in read(visitor, "/provenance?format=NVFP4&recipe=x").text
+
+
+def test_a_target_lists_its_objects_and_what_is_complete_for_it(world: World, visitor: httpx.Client) -> None:
+    target = TARGETS[0]
+    address = PAGES["target"](world.scene)
+    page = read(visitor, address)
+    assert target.identity.replace("/", " / ") in page.text
+    assert "qwen3.6-27b.ninfer" in page.text
+    first = target.objects[0].name
+    assert first in page.text.replace("\u200b", "")
+    many = visitor.get(address).text.count('data-label="Layout"')
+    assert many == min(100, len(target.objects))
+    assert "No object matches." in read(visitor, f"{address}?name=nothing").text
+    assert visitor.get(f"/targets/sha256:{'0' * 64}").status_code == 404
+
+
+def test_an_object_tells_its_runs_and_where_else_it_lies(world: World, visitor: httpx.Client) -> None:
+    page = read(visitor, PAGES["object"](world.scene))
+    assert f"/tensors/{TENSOR}" in page.links
+    assert "reused from" in page.text
+    lies = read(visitor, f"/tensors/{TENSOR}")
+    assert f"/artifacts/{world.scene.hostile.digest}" in lies.links
+    assert visitor.get(f"/artifacts/{world.scene.large.digest}/objects/999999").status_code == 404
