@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from ninfer_core.errors import Usage
 
@@ -20,17 +20,7 @@ CheckName = Literal[
 Outcome = Literal["passed", "failed", "not_checked", "not_asked"]
 Verdict = Literal["passed", "failed", "incomplete", "error", "cancelled"]
 
-CHECKS: tuple[CheckName, ...] = (
-    "structure",
-    "layout",
-    "values",
-    "statistics",
-    "restrictions",
-    "inventory",
-    "relations",
-    "source",
-    "parity",
-)
+CHECKS: tuple[CheckName, ...] = get_args(CheckName)
 WORD_CHECKS: frozenset[CheckName] = frozenset(("layout", "values", "statistics"))
 # What can be answered from the directory and the sources alone: no object is read, so none is digested.
 LISTING_CHECKS: frozenset[CheckName] = frozenset(("structure", "inventory", "source"))
