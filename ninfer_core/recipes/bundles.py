@@ -90,8 +90,3 @@ class Bundle:
     def codes_per_row(self) -> int:
         """Words of `codes` in one row."""
         return self.codes.shape[1]
-
-    @property
-    def scales_per_row(self) -> int:
-        """Words of `scales` in one row."""
-        return self.scales.shape[1]

@@ -18,6 +18,7 @@ _HEAD = ("object", "format", "layout", "shape", "bytes", "encoder", "moves", "so
 _RIGHT = (False, False, False, True, True, False, False, False)
 _LONGEST = 48  # of a cell on a terminal
 _LISTED = 8
+_LABEL = 13
 
 
 def show(outline: Outline | None, name: str, findings: Findings, limit: int | None) -> None:
@@ -28,7 +29,7 @@ def show(outline: Outline | None, name: str, findings: Findings, limit: int | No
     out.print(hanging("  ", name, out.width, "bold"))
     if outline is not None:
         for label, text in _facts(outline):
-            out.print(hanging(Text(f"  {label.ljust(11)}", "dim"), text, out.width))
+            out.print(hanging(_label(label), text, out.width))
         out.print()
         shown = outline.objects if limit is None else outline.objects[:limit]
         for line in _listing(out, shown):
@@ -57,7 +58,7 @@ def show_accounting(out: Console, accounting: Accounting) -> None:
         }
         counts = ", ".join(f"{len(names):,} {state}" for state, names in states.items() if names)
         text = f"{role}: {plural(len(uses), 'tensor')}, {counts}" if counts else f"{role}: no tensors"
-        out.print(hanging(Text("  sources    ", "dim"), text, out.width))
+        out.print(hanging(_label("sources"), text, out.width))
         reasons: dict[str, list[str]] = {}
         for name in states["excluded"]:
             reasons.setdefault(uses[name].reason or "", []).append(name)
@@ -65,6 +66,10 @@ def show_accounting(out: Console, accounting: Accounting) -> None:
             out.print(hanging(f"    {clean(reason)}: ", _some(names), out.width))
         if states["unaccounted"]:
             out.print(hanging("    unaccounted: ", _some(states["unaccounted"]), out.width))
+
+
+def _label(text: str) -> Text:
+    return styled((f"  {text.ljust(_LABEL)}", "dim"))
 
 
 def _some(names: Sequence[str]) -> str:

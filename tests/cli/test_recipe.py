@@ -57,7 +57,7 @@ def test_a_listing_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
     assert "base:model.language_model.layers.1.self_attn.q_proj.weight" in line
     assert "copy_words" in line
     assert "… and 74 more objects" in out
-    assert "revision 2 3,358,976 bytes" in out
+    assert "revision 2   3,358,976 bytes" in out
     assert "no source was looked at" in out
 
 
