@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ninfer_core.compare import SCHEMA
 from ninfer_core.containers.directory import ArtifactObject, BrokenObject, ResourceObject, TensorObject
-from ninfer_core.findings import Finding
+from ninfer_core.findings import FINDINGS, Finding
 from ninfer_core.identity import FileDigest, artifact_digest
 from ninfer_core.layouts import RESOURCE_ENCODING
 from ninfer_core.verify.report import finding_json, versions
@@ -127,8 +127,9 @@ class Compares:
 
     @property
     def errors(self) -> int:
-        """Errors of its structure, those beyond the listed ones counted by their codes."""
-        return sum(finding.severity == "error" for finding in self.findings)
+        """Errors of its structure, those beyond the listed ones included."""
+        listed = sum(finding.severity == "error" for finding in self.findings)
+        return listed + sum(n for code, n in self.unlisted.items() if FINDINGS[code].severity == "error")
 
     @property
     def bytes(self) -> int:
