@@ -55,7 +55,7 @@ def upgrade() -> None:
         },
         OWNER,
     )
-    worst = ["comparison_id", "rank", sa.text("weight DESC"), "ordinal"]
+    worst: list[Any] = ["comparison_id", "rank", sa.text("weight DESC"), "ordinal"]
     op.create_index("ix_comparison_objects_worst", "comparison_objects", worst)
     _index("comparison_objects", "comparison_id", "status", "ordinal")
     _table(
