@@ -118,12 +118,12 @@ def detects(seen: Seen) -> str | None:
         ("one wrong row in a thousand", found["one_permille"]),
         ("one in a hundred", found["one_percent"]),
     )
-    return ", ".join(f"{what} with {_chance(chance)}" for what, chance in chances)
+    return ", ".join(f"{what} with a chance of {_chance(chance)}" for what, chance in chances)
 
 
 def _chance(probability: float) -> str:
     if probability >= 1:
-        return "certainty"
+        return "100 %"
     percent = 100 * probability
     if percent > 99.9:
         return "over 99.9 %"

@@ -28,6 +28,12 @@ class RunRead(Answer):
     checks: list[str]
     recipe: Digest | None
     checkpoints: dict[str, Id]
+    target: str | None = Field(description="As asked: `auto`, or a digest.")
+    target_digest: Digest | None = Field(description="Of the target that it was held against.")
+    canonical: bool
+    sample: dict[str, Any] | None = Field(description="`fraction` and `seed`, when only a part was compared.")
+    full: bool = Field(description="Whether nothing was to be taken over from earlier runs.")
+    max_age_seconds: int | None
     errors: int | None = Field(description="Error findings, those beyond the listed ones counted.")
     advisories: int | None
     created_at: datetime
@@ -48,6 +54,12 @@ class RunRead(Answer):
                 "checks": row.checks,
                 "recipe": row.recipe_digest,
                 "checkpoints": row.checkpoints or {},
+                "target": row.target,
+                "target_digest": row.target_digest,
+                "canonical": row.canonical,
+                "sample": row.sample,
+                "full": row.full,
+                "max_age_seconds": row.max_age_seconds,
                 "errors": row.errors,
                 "advisories": row.advisories,
                 "created_at": row.created_at,
@@ -121,9 +133,13 @@ class ConversionRead(Answer):
     verdict: Literal["written", "refused"] | None
     artifact: Digest | None
     recipe: Digest
+    target: Digest | None = Field(description="Of the target that the recipe fills, if there is one.")
     checkpoints: dict[str, Id]
     inputs: dict[str, Digest]
     output: dict[str, Any]
+    command: str | None = Field(description="What would do the same on the command line.")
+    environment: dict[str, str] | None = Field(description="Versions of what it ran on.")
+    host: dict[str, Any] | None = Field(description="Class of the machine: processor and cores.")
     created_at: datetime
     finished_at: datetime | None
     report: dict[str, Any] | None = Field(description="The report without `objects` and `findings`.")
@@ -150,9 +166,13 @@ class ConversionRead(Answer):
                 "verdict": row.verdict,
                 "artifact": view.artifact,
                 "recipe": row.recipe_digest,
+                "target": row.target_digest,
                 "checkpoints": row.checkpoints,
                 "inputs": row.inputs,
                 "output": row.output,
+                "command": row.command,
+                "environment": row.environment,
+                "host": row.host,
                 "created_at": row.created_at,
                 "finished_at": row.finished_at,
                 "report": row.document,

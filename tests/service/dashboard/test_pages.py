@@ -404,8 +404,8 @@ def test_a_run_says_what_it_rests_on(world: World, visitor: httpx.Client) -> Non
     text = read(visitor, PAGES["passed"](world.scene)).text
     assert "in canonical order and placement" in text
     assert "1 % of the rows, seed 7: 1,234 of 123,400." in text
-    assert "one wrong row with 1.0 %, one wrong row in a thousand with 63.0 %" in text
-    assert "one in a hundred with over 99.9 %" in text
+    assert "one wrong row with a chance of 1.0 %, one wrong row in a thousand with a chance of 63.0 %" in text
+    assert "one in a hundred with a chance of over 99.9 %" in text
     assert "10 results taken over from run" in text
     assert "says nothing about the bytes on the disk today" in text
 
