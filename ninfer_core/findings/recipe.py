@@ -90,6 +90,13 @@ _CHECKS = (
         where=_PATH + " of the scope",
     ),
     _fault(
+        "restriction_unsuitable",
+        "A restriction covers objects of a format that its rule says nothing of, so they would never be judged.",
+        "A scope that is too wide, or an object whose format was changed.",
+        "Narrow the scope, for example by `format`, or use another rule.",
+        where=_PATH + "; objects: every object concerned",
+    ),
+    _fault(
         "count_differs",
         "A cross check counts another number of tensors than the document names or reads.",
         "A rule or a name that was added or removed without its count.",

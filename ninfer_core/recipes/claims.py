@@ -8,7 +8,7 @@ from ninfer_core.documents.fields import Faults
 from ninfer_core.formats import GroupedFormat
 from ninfer_core.recipes.bundles import BundleTree
 from ninfer_core.recipes.nodes import GatherRows, RankedTokenIds
-from ninfer_core.recipes.restrictions import Restriction
+from ninfer_core.recipes.restrictions import STORED_RULES, Restriction, judges
 from ninfer_core.recipes.rules import Rule
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def _of_rule(
 
 
 def check_scopes(faults: Faults, restrictions: Sequence[Restriction], rules: Sequence[Rule]) -> None:
-    """Findings for globs that cover nothing: what was meant to be restricted is not.
+    """Findings for globs that cover nothing, and for demands that say nothing of what they cover: what was meant to be
+    restricted is not.
 
     A scope by encoder or format only may be empty: it speaks of objects that another recipe of the family has.
     """
@@ -77,13 +78,21 @@ def check_scopes(faults: Faults, restrictions: Sequence[Restriction], rules: Seq
         )
         return
     for index, restriction in enumerate(restrictions):
-        if restriction.scope.object is not None and not any(
-            restriction.scope.covers(name, rule.maker, fmt.name)
+        covered = {
+            name: fmt
             for rule in rules
             for name, fmt in zip(rule.objects, rule.formats, strict=True)
-        ):
+            if restriction.scope.covers(name, rule.maker, fmt.name)
+        }
+        if restriction.scope.object is not None and not covered:
             message, found = "the scope covers no object.", restriction.scope.object
             faults.add("scope_empty", ("restrictions", index, "scope"), message, "at least one object", found)
+        deaf = {name: fmt for name, fmt in covered.items() if not judges(restriction.rule, fmt)}
+        if restriction.rule in STORED_RULES and deaf:
+            formats = ", ".join(dict.fromkeys(fmt.name for fmt in deaf.values()))
+            message = f"{restriction.rule} says nothing of words of {formats}."
+            expected = "objects that the rule can judge"
+            faults.add("restriction_unsuitable", ("restrictions", index), message, expected, formats, deaf)
 
 
 def relations(recipe: "Recipe") -> Relations:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 from ninfer_core import strict_json
 from ninfer_core.documents.fields import MAX_INTEGER, Faults, Fields, Path
 from ninfer_core.findings import Severity
-from ninfer_core.formats import FORMATS
+from ninfer_core.formats import FORMATS, DirectFormat, GroupedFormat, NumericFormat, RowFormat
 from ninfer_core.sources.json_text import json_path, listed
 from ninfer_core.strict_json import Json
 
@@ -70,6 +70,25 @@ class Restriction:
     def severity(self) -> Severity:
         """What a breach is: only a recommendation may be broken."""
         return "advisory" if self.basis == "recommended" else "error"
+
+
+def judges(rule: str, fmt: NumericFormat) -> bool:
+    """Whether a rule about stored words says anything of the words of a format."""
+    match rule:
+        case "canonical_group_shape":
+            return isinstance(fmt, GroupedFormat)
+        case "canonical_fp8_row_shape":
+            return isinstance(fmt, RowFormat)
+        case "stored_finite" | "finite_positive":
+            return fmt.name in ("BF16", "FP32")
+        case "fp32_low16_zero":
+            return fmt.name == "FP32"
+        case "int_range" | "contains_special_ids":
+            return fmt.name == "I32"
+        case "unique":
+            return isinstance(fmt, DirectFormat)
+        case _:
+            return False
 
 
 def matches(glob: str, name: str) -> bool:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ninfer_core.containers.directory import Artifact, ResourceObject
 from ninfer_core.findings import Findings
-from ninfer_core.formats import DirectFormat, GroupedFormat, NumericFormat, RowFormat
+from ninfer_core.formats import NumericFormat
 from ninfer_core.recipes.claims import claims, relations
 from ninfer_core.recipes.document import Recipe
-from ninfer_core.recipes.restrictions import Restriction
+from ninfer_core.recipes.restrictions import STORED_RULES, Restriction, judges
 from ninfer_core.targets import Target, registered
 from ninfer_core.targets.choice import AUTO, choose
 from ninfer_core.verify import inventory
@@ -111,24 +111,22 @@ def _restrictions(basis: Basis, artifact: Artifact, recipe: Recipe) -> None:
             continue
         left_out = item.ordinal in basis.excluded
         fitting = tuple(
-            one for one in stated.get(item.name, ()) if _is_about(one.rule, item.format, left_out)
+            one for one in stated.get(item.name, ()) if _is_judged(one.rule, item.format, left_out)
         )
         if fitting:
             claimed[item.ordinal] = fitting
     basis.claims, basis.pins = claimed, pinned
 
 
-def _is_about(rule: str, fmt: NumericFormat, left_out: bool) -> bool:
-    """Whether a rule says anything of stored words of a format; of an object that fails B2 or B3 only C4 and C7 do."""
-    match rule:
-        case "canonical_group_shape":
-            return isinstance(fmt, GroupedFormat)
-        case "canonical_fp8_row_shape":
-            return isinstance(fmt, RowFormat)
-        case "stored_finite" | "fp32_low16_zero" | "finite_positive" | "int_range" | "unique":
-            return isinstance(fmt, DirectFormat) and not left_out
-        case _:
-            return False
+def _is_judged(rule: str, fmt: NumericFormat, left_out: bool) -> bool:
+    """Whether check `restrictions` judges a rule; of an object that fails B2 or B3 only C4 and C7 are."""
+    words = rule in ("canonical_group_shape", "canonical_fp8_row_shape")
+    return (
+        rule != "contains_special_ids"
+        and rule in STORED_RULES
+        and judges(rule, fmt)
+        and (words or not left_out)
+    )
 
 
 def _sources(

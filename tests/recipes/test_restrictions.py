@@ -49,6 +49,8 @@ FAULTS: list[tuple[Any, list[tuple[str, str]]]] = [
     (restriction(rule="int_range", min=3.5, max=10), [("value_type", ".min")]),
     (restriction(rule="int_range"), [("member_missing", "")] * 2),
     (restriction(rule="contains_special_ids", **{"from": "s"}), [("resource_undefined", ".from")]),
+    (restriction(rule="canonical_group_shape"), [("restriction_unsuitable", "")]),
+    (restriction(rule="int_range", min=1, max=2), [("restriction_unsuitable", "")]),
 ]
 
 
