@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from ninfer_core.containers.directory import Artifact as Directory
 from ninfer_core.containers.ninfer import read_artifact
-from ninfer_core.findings import Findings
+from ninfer_core.findings import Finding, Findings
 from ninfer_core.identity import FileDigest, canonical_digest
 from ninfer_core.io import FileSet
 from ninfer_core.verify import Asked
@@ -207,8 +207,8 @@ def _result(entry: ObjectResult, row: Result, taken: Reused) -> ObjectResult:
 
 def reusable(rests: Rests | None, report: Report) -> dict[int, str]:
     """Keys of the results that later runs may take over: wholly covered here, passed, and without any finding."""
-    if rests is None or report.unlisted:  # who is not listed cannot be told apart
-        return {}
+    if rests is None or report.unlisted or any(map(_of_all, report.findings)):
+        return {}  # of findings that are not listed nobody knows whom they are about
     noted = {item.object for item in report.findings}
     related = rests.related if any(item.check == "relations" for item in report.findings) else {}
     measured = {item.ordinal: item.identity for item in report.objects if item.identity is not None}
@@ -219,6 +219,11 @@ def reusable(rests: Rests | None, report: Report) -> dict[int, str]:
     }
     keys = rests.keys(measured)
     return {place: key for place, key in keys.items() if place in clean and place not in related}
+
+
+def _of_all(item: Finding) -> bool:
+    """Whether it casts doubt on every result: sources or files that are not what they were stored as, for one."""
+    return item.about != "artifact" or (item.object is None and item.severity == "error")
 
 
 def source_key(rests: Rests | None, report: Report) -> str | None:

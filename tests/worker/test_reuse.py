@@ -17,7 +17,7 @@ from ninfer_core.io import Buffer
 from ninfer_core.verify import reuse as core
 from service import jobs, targets
 from service.job_requests import Convert, Output, Sample, Verify
-from service.records import models, reuse, runs
+from service.records import content, models, reuse, runs
 from service.records.types import now
 from tests.build import recipe, tensor, write_checkpoint
 from tests.worker.inside import follow, inside
@@ -342,6 +342,26 @@ def test_an_advisory_is_a_finding_too(place: Place) -> None:
     noted = {(item["object"], item["severity"]) for item in place.rig.report(job.id)["findings"]}
     assert (job.state, noted) == ("passed", {("b", "advisory")})
     assert place.taken(request) == {"a", "c"}
+
+
+def test_what_was_compared_with_damaged_sources_is_never_taken_over(place: Place) -> None:
+    """The words may look the same: they were not those that were stored."""
+    with place.rig.parts.database.read() as session:
+        (held,) = content.checkpoint_files(session, place.checkpoint)
+    stored = place.rig.parts.blobs.path(held.sha256)
+    whole = stored.read_bytes()
+    stored.chmod(0o644)
+    damaged = bytearray(whole)
+    damaged[-1] ^= 1
+    stored.write_bytes(damaged)
+    request = changed_tree(place)
+    job = place.run(request)
+    assert job.state == "failed"
+    assert "source.changed" in {item["code"] for item in place.rig.report(job.id)["findings"]}
+    stored.write_bytes(whole)
+    assert place.taken(request) == set()
+    assert place.run(request).state == "passed"
+    assert place.taken(request) == set(NAMES)
 
 
 def test_age(place: Place) -> None:

@@ -48,7 +48,7 @@ def test_damaged_sources_pass_nothing(served: Rig, material: Material, file: str
     assert len(changed) == 1
     assert changed[0]["about"] == "source"
     outcomes = {check["name"]: check["outcome"] for check in report["checks"]}
-    assert outcomes["parity"] == "failed"
+    assert outcomes["source"] == "failed"
     assert outcomes["values"] == "passed"  # of the artifact's own words nothing is said by it
     # Without its source the artifact is as good as before.
     assert served.finished(served.verify(artifact.digest)).state == "passed"
