@@ -49,7 +49,7 @@ def upgrade() -> None:
             flag = kind is FLAG
             default = sa.false() if flag else None
             op.add_column(table, sa.Column(name, kind, nullable=not flag, server_default=default))
-    _index("runs", "project_id", "source_key")
+    _index("runs", "project_id", "source_key", "id")
     reusable = sa.text("reuse_key IS NOT NULL")
     op.create_index(
         "ix_results_reusable",

@@ -291,7 +291,7 @@ class Run(OfProject, Base):
     __table_args__ = (
         Index(None, "artifact_id", "id"),
         Index(None, "project_id", "id"),
-        Index(None, "project_id", "source_key"),
+        Index(None, "project_id", "source_key", "id"),
     )
     id: Mapped[str] = mapped_column(ID, primary_key=True)
     job_id: Mapped[str] = mapped_column(ID, ForeignKey("jobs.id"), unique=True)

@@ -103,6 +103,8 @@ def derived(
 
 
 def _whole(session: Session, ids: list[str], conditions: Mapping[Kind, str]) -> list[Derived]:
+    if not ids:
+        return []
     artifacts = {row.id: row for row in session.scalars(select(Artifact).where(Artifact.id.in_(ids)))}
     keys = {name_key(value) for value in conditions.values()}
     query = select(Edge).where(Edge.artifact_id.in_(ids), Edge.value_key.in_(keys))

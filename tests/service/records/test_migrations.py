@@ -19,7 +19,7 @@ from service.cli.migrate import migrate as migrate_command
 from service.records import connections, content, schema
 from service.records.database import Database, Migrated, head, migrate, revision
 from service.records.errors import DatabaseNewer, DatabaseUnreachable, ProfileChanged, ReferencesBroken
-from service.records.models import DEFAULT_PROJECT, Base, EncoderProfile, Project
+from service.records.models import DEFAULT_PROJECT, Base, EncoderProfile, Project, Result, Run
 from service.records.types import now
 from tests.service.records.build import in_processes, sha
 
@@ -69,6 +69,65 @@ def test_from_nothing_and_again(empty_url: str) -> None:
         assert [project.id for project in session.scalars(select(Project))] == [DEFAULT_PROJECT]
         recorded = [(profile.name, profile.version) for profile in content.profiles(session)]
     assert recorded == sorted((profile.name, profile.version) for profile in PROFILES)
+    database.close()
+
+
+def test_rows_of_the_first_tables_live_on(empty_url: str) -> None:
+    engine = connections.engine(empty_url)
+    at, id_ = "2026-11-30 00:00:00", "1" * 32
+    rows = {
+        "projects": {"id": DEFAULT_PROJECT, "name": DEFAULT_PROJECT, "created_at": at},
+        "artifacts": {
+            "id": id_,
+            "project_id": DEFAULT_PROJECT,
+            "digest": "d",
+            "kind": "ninfer",
+            "entry": "e",
+            "bytes": 1,
+            "origin": "pushed",
+            "listing": "listed",
+            "created_at": at,
+        },
+        "jobs": {
+            "id": id_,
+            "project_id": DEFAULT_PROJECT,
+            "type": "verify",
+            "state": "passed",
+            "request": "{}",
+            "request_digest": "d",
+            "cancel_requested": False,
+            "created_at": at,
+        },
+        "runs": {
+            "id": id_,
+            "project_id": DEFAULT_PROJECT,
+            "job_id": id_,
+            "artifact_id": id_,
+            "checks": "[]",
+            "created_at": at,
+        },
+        "results": {
+            "run_id": id_,
+            "project_id": DEFAULT_PROJECT,
+            "ordinal": 0,
+            "outcome": "passed",
+            "metrics": "{}",
+        },
+    }
+    with connections.writers(engine).begin() as connection:
+        command.upgrade(schema.configuration(connection), "2026_11_30_first_tables")
+        for table, values in rows.items():
+            named = ", ".join(f":{name}" for name in values)
+            connection.execute(text(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({named})"), values)  # noqa: S608  our own
+    engine.dispose()
+    assert migrate(empty_url) == Migrated("2026_11_30_first_tables", head())
+    database = Database(empty_url)
+    with database.read() as session:
+        (run,) = session.scalars(select(Run))
+        assert (run.canonical, run.full, run.target, run.reuse) == (False, False, None, None)
+        (result,) = session.scalars(select(Result))
+        assert (result.coverage, result.reuse_key) == (None, None)
+        assert content.find_artifact(session, DEFAULT_PROJECT, "d") is not None
     database.close()
 
 

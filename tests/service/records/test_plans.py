@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from service.records import content, jobs, runs
+from service.records import content, identities, jobs, provenance, reuse, runs
 from service.records.database import Database
-from tests.service.records.build import listed, result, run
+from tests.service.records.build import P, digest, listed, result, run
 
 MANY = 5_000
 
@@ -47,8 +47,28 @@ def worst(session: Any, run_id: str) -> None:
         (lambda s, run_id: runs.results(s, run_id, limit=5, outcome="failed"), "ix_results_not_passed"),
         (lambda s, run_id: content.objects(s, "x", limit=5, name="n"), "ix_objects_artifact_id_name_key"),
         (worst, "ix_results_worst"),
+        (
+            lambda s, run_id: provenance.derived(s, P, {"recipe": "r", "format": "f"}, limit=5),
+            "ix_edges_project_id_kind_value_key_artifact_id",
+        ),
+        (
+            lambda s, run_id: identities.occurrences(s, P, digest("t"), limit=5),
+            "ix_object_identities_project_id_identity_artifact_id_ordinal",
+        ),
+        (lambda s, run_id: reuse.found(s, P, [digest("k")]), "ix_results_reusable"),
+        (lambda s, run_id: reuse.source_run(s, P, digest("k")), "ix_runs_project_id_source_key_id"),
     ],
-    ids=["open jobs", "unlisted", "not passed", "name", "worst"],
+    ids=[
+        "open jobs",
+        "unlisted",
+        "not passed",
+        "name",
+        "worst",
+        "come from",
+        "lies",
+        "reusable",
+        "sources",
+    ],
 )
 def test_the_index_is_used(sqlite_url: str, look: Callable[[Any, str], object], index: str) -> None:
     database = Database(sqlite_url)
