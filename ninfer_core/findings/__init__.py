@@ -90,13 +90,14 @@ class Findings:
     """A growing list of findings; `add` refuses a code that is not registered.
 
     Memory is bounded whatever a file holds: long texts are clipped in their middle, and what comes after the first
-    `MAX_PER_CODE` findings of a code, or after `MAX_CHARACTERS` in all, is counted in `unlisted`.
+    `MAX_PER_CODE` findings of a code and severity, or after `MAX_CHARACTERS` in all, is counted in `unlisted`. The first
+    of a code and severity is always listed, so that no error hides behind advisories.
     """
 
     items: list[Finding] = field(default_factory=list)
     unlisted: Counter[str] = field(default_factory=Counter)
     failed: set[int] = field(default_factory=set)  # ordinals of objects with an error, listed or not
-    _listed: Counter[str] = field(default_factory=Counter)
+    _listed: Counter[tuple[str, Severity]] = field(default_factory=Counter)
     _characters: int = 0
 
     def add(
@@ -123,7 +124,7 @@ class Findings:
             raise ValueError(f"nothing decides the severity of {name} but the code itself")
         if ordinal is not None and (decided or definition.severity) == "error":
             self.failed.add(ordinal)
-        if self._is_full(name):
+        if self._is_full(name, decided or definition.severity):
             self.unlisted[name] += 1
             return
         place = {key: _bounded(value) for key, value in (where or {}).items()}
@@ -131,20 +132,20 @@ class Findings:
         texts = (clip(str(expected)), clip(str(found)), clip(message))
         self._list(Finding(name, label, place, *texts, count, decided=decided))
 
-    def _is_full(self, code: str) -> bool:
-        listed = self._listed[code]
+    def _is_full(self, code: str, severity: Severity) -> bool:
+        listed = self._listed[code, severity]
         return listed >= MAX_PER_CODE or (self._characters > MAX_CHARACTERS and listed > 0)
 
     def _list(self, finding: Finding) -> None:
         texts = (finding.message, finding.expected, finding.found, finding.object or "")
         self._characters += 200 + sum(map(len, texts)) + sum(map(_length, finding.where.values()))
-        self._listed[finding.code] += 1
+        self._listed[finding.code, finding.severity] += 1
         self.items.append(finding)
 
     def extend(self, other: "Findings") -> None:
         """Take over the findings of another collection, in order, within the same limits."""
         for finding in other.items:
-            if self._is_full(finding.code):
+            if self._is_full(finding.code, finding.severity):
                 self.unlisted[finding.code] += 1
             else:
                 self._list(finding)

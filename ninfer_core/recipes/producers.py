@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 from ninfer_core.documents.fields import Fields
 from ninfer_core.findings import Findings
+from ninfer_core.formats import DirectFormat
+from ninfer_core.kernels.values import SOURCE_DTYPES
+from ninfer_core.recipes.bundles import Bundle
 from ninfer_core.recipes.encoders import ENCODERS
 from ninfer_core.sources.json_text import listed
 from ninfer_core.strict_json import Members, Real
 
 if TYPE_CHECKING:
     from ninfer_core.recipes.document import Recipe
+    from ninfer_core.recipes.plan import TensorPlan
 
 MEASURES: Final = ("max_abs_error", "max_scale_error", "nmse", "min_sqnr_db")
 
@@ -88,6 +92,17 @@ def _limit(fields: Fields, name: str) -> float | None:
         fields.wrong_value(name, "a finite number that is not negative")
         return None
     return float(number)
+
+
+def is_evaluable(plan: "TensorPlan") -> bool:
+    """Whether every part of the producer's bound can be tried on this object: values that are numbers, and scales where
+    the bound counts in scales."""
+    bound = None if plan.producer is None else plan.producer.bound
+    if bound is None or plan.fmt.name == "I32":
+        return False
+    if not isinstance(plan.value, Bundle) and plan.value.dtype not in SOURCE_DTYPES:
+        return False
+    return bound.max_scale_error is None or not isinstance(plan.fmt, DirectFormat)
 
 
 def refuse_foreign(recipe: "Recipe", findings: Findings) -> None:

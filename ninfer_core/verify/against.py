@@ -9,6 +9,7 @@ from ninfer_core.findings import Findings
 from ninfer_core.identity import canonical_digest
 from ninfer_core.recipes.document import Recipe
 from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan
+from ninfer_core.recipes.producers import is_evaluable
 
 if TYPE_CHECKING:
     from ninfer_core.targets import Target
@@ -63,6 +64,11 @@ class Against:
     def document(self) -> Recipe | None:
         """The recipe, bound or not."""
         return self.recipe if self.plan is None else self.plan.recipe
+
+
+def is_comparable(plan: ObjectPlan) -> bool:
+    """Whether parity can tell anything of an object: its words can be derived, or its producer's bound can be tried."""
+    return isinstance(plan, ResourcePlan) or plan.producer is None or is_evaluable(plan)
 
 
 def pair(artifact: Artifact, plan: Plan, findings: Findings) -> Mapping[str, ObjectPlan]:

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ninfer_core.containers.directory import Artifact, ResourceObject
+from ninfer_core.containers.directory import Artifact, TensorObject
 from ninfer_core.findings import Findings
-from ninfer_core.formats import NumericFormat
 from ninfer_core.recipes.claims import claims, relations
 from ninfer_core.recipes.document import Recipe
 from ninfer_core.recipes.restrictions import STORED_RULES, Restriction, judges
+from ninfer_core.strict_json import show
 from ninfer_core.targets import Target, registered
 from ninfer_core.targets.choice import AUTO, choose
 from ninfer_core.verify import inventory
@@ -24,22 +24,33 @@ from ninfer_core.verify.pool import Pool
 if TYPE_CHECKING:
     from ninfer_core.verify.relations import Relation
 
+_RELATED: Final = "contains_special_ids"  # judged by check `relations`
+_WORD_SHAPES: Final = ("canonical_group_shape", "canonical_fp8_row_shape")  # C4 and C7, of any object
+
 BROKEN_STRUCTURE: Final = "the structure is at fault, so the objects may not be what they say"
 LEFT_OUT: Final = "the object is not what the target says"
+OTHERWISE: Final = "the object is not what the recipe restricts"
+UNRESTRICTED: Final = "the recipe demands nothing of stored words"
+UNRELATED: Final = "the recipe relates no objects to each other"
 
 
 @dataclass(slots=True)
 class Basis:
-    """`skipped` says why a whole check cannot run; `excluded` are the ordinals that fail B2 or B3."""
+    """`skipped` says why a whole check cannot run; `excluded` are the ordinals that fail B2 or B3.
+
+    `idle` are checks about which the recipe says nothing: they are not asked, since nothing seen is nothing passed.
+    """
 
     sound: bool = True  # no error of the structure: entries can be trusted
     target: Target | None = None
     plans: Mapping[str, ObjectPlan] = field(default_factory=dict)
     claims: Mapping[int, tuple[Restriction, ...]] = field(default_factory=dict)
     pins: Mapping[int, str] = field(default_factory=dict)  # sha256 of resources, bare hex
+    unjudged: Mapping[int, str] = field(default_factory=dict)  # why a demand on an object cannot be judged
     relations: "Sequence[Relation]" = ()
     excluded: frozenset[int] = frozenset()
     skipped: dict[CheckName, str] = field(default_factory=dict)
+    idle: dict[CheckName, str] = field(default_factory=dict)
 
     @property
     def target_json(self) -> dict[str, Any] | None:
@@ -83,6 +94,8 @@ def settle(artifact: Artifact, asked: Asked, against: Against, findings: Finding
             basis.relations = relation_tasks(
                 artifact, relations(recipe), claims(recipe), basis.excluded, pool
             )
+            if not basis.relations:
+                basis.idle["relations"] = UNRELATED
     _sources(basis, artifact, asked, against, findings, broken)
     return basis
 
@@ -100,33 +113,50 @@ def _inventory(basis: Basis, artifact: Artifact, against: Against, findings: Fin
 
 
 def _restrictions(basis: Basis, artifact: Artifact, recipe: Recipe) -> None:
-    stated = claims(recipe)
-    pins = {resource.object: resource.pin.sha256 for resource in recipe.resources}
+    stated = {
+        name: judged
+        for name, covering in claims(recipe).items()
+        if (judged := tuple(one for one in covering if one.rule in STORED_RULES and one.rule != _RELATED))
+    }
+    pins = {resource.object: resource.pin.sha256 for resource in recipe.resources if resource.pin.sha256}
+    if not stated and not pins:
+        basis.idle["restrictions"] = UNRESTRICTED
+        return
     claimed: dict[int, tuple[Restriction, ...]] = {}
     pinned: dict[int, str] = {}
+    unjudged: dict[int, str] = {}
     for item in artifact.readable:
-        if isinstance(item, ResourceObject):
-            if (pin := pins.get(item.name)) is not None:
-                pinned[item.ordinal] = pin
-            continue
-        left_out = item.ordinal in basis.excluded
-        fitting = tuple(
-            one for one in stated.get(item.name, ()) if _is_judged(one.rule, item.format, left_out)
-        )
-        if fitting:
-            claimed[item.ordinal] = fitting
-    basis.claims, basis.pins = claimed, pinned
+        demands, pin = stated.get(item.name, ()), pins.get(item.name)
+        if isinstance(item, TensorObject):
+            left_out = item.ordinal in basis.excluded
+            fitting = tuple(one for one in demands if one.rule in _WORD_SHAPES or not left_out)
+            if fitting:
+                claimed[item.ordinal] = fitting
+            if len(fitting) < len(demands):
+                unjudged[item.ordinal] = LEFT_OUT
+            elif pin is not None or not all(judges(one.rule, item.format) for one in fitting):
+                unjudged[item.ordinal] = OTHERWISE
+        elif pin is not None:
+            pinned[item.ordinal] = pin
+        elif demands:
+            unjudged[item.ordinal] = OTHERWISE
+    basis.claims, basis.pins, basis.unjudged = claimed, pinned, unjudged
+    _require_restricted(basis, artifact, recipe, (*stated, *pins))
 
 
-def _is_judged(rule: str, fmt: NumericFormat, left_out: bool) -> bool:
-    """Whether check `restrictions` judges a rule; of an object that fails B2 or B3 only C4 and C7 are."""
-    words = rule in ("canonical_group_shape", "canonical_fp8_row_shape")
-    return (
-        rule != "contains_special_ids"
-        and rule in STORED_RULES
-        and judges(rule, fmt)
-        and (words or not left_out)
-    )
+def _require_restricted(basis: Basis, artifact: Artifact, recipe: Recipe, names: Sequence[str]) -> None:
+    """What is demanded of objects that are not there is not met; a bundle may be absent as a whole."""
+    held = {item.name for item in artifact.objects if item.name is not None}
+    target = recipe.target
+    there = set() if target is None else {target[name].bundle for name in held & target.by_name.keys()}
+    missing = [
+        name
+        for name in names
+        if name not in held and (target is None or (bundle := target[name].bundle) is None or bundle in there)
+    ]
+    if missing:
+        more = f" and {len(missing) - 1:,} others" if len(missing) > 1 else ""
+        basis.skipped["restrictions"] = f"{show(missing[0])}{more} that the recipe restricts are not there"
 
 
 def _sources(
@@ -143,7 +173,9 @@ def _sources(
         return
     found = Findings()
     plans = pair(artifact, plan, found)
-    if basis.target is None:
-        findings.extend(found)
+    if basis.target is None or plan.target is None or plan.target.digest != basis.target.digest:
+        findings.extend(
+            found
+        )  # else check `inventory` said it: the recipe makes just the objects of the target
     ordinals = {item.name: item.ordinal for item in artifact.readable}
     basis.plans = {name: item for name, item in plans.items() if ordinals[name] not in basis.excluded}

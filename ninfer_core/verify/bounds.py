@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from ninfer_core.containers.directory import TensorObject
 from ninfer_core.formats import BlockFormat, DirectFormat, GroupedFormat, RowFormat
-from ninfer_core.kernels.values import SOURCE_DTYPES, ErrorSums
+from ninfer_core.kernels.values import ErrorSums
 from ninfer_core.layouts.base import Block
 from ninfer_core.layouts.block_scale import unswizzle
-from ninfer_core.recipes.bundles import Bundle
 from ninfer_core.recipes.plan import TensorPlan
+from ninfer_core.recipes.producers import is_evaluable
 from ninfer_core.verify.faults import MAX_SAMPLES, Fault
 from ninfer_core.verify.metrics import error_metrics
 from ninfer_core.verify.words import Planes
@@ -48,17 +48,6 @@ class _Scales:
         rows, columns = np.divmod(index, block.columns)
         scales: Values = self.values[rows, columns // self.group]
         return scales
-
-
-def is_evaluable(plan: TensorPlan) -> bool:
-    """Whether every part of the producer's bound can be tried on this object: values that are numbers, and scales where
-    the bound counts in scales."""
-    bound = None if plan.producer is None else plan.producer.bound
-    if bound is None or plan.fmt.name == "I32":
-        return False
-    if not isinstance(plan.value, Bundle) and plan.value.dtype not in SOURCE_DTYPES:
-        return False
-    return bound.max_scale_error is None or not isinstance(plan.fmt, DirectFormat)
 
 
 def block_faults(

@@ -8,6 +8,7 @@ from ninfer_core.containers.directory import (
     TensorObject,
 )
 from ninfer_core.findings import Findings
+from ninfer_core.verify.against import is_comparable
 from ninfer_core.verify.basis import Basis
 from ninfer_core.verify.checks import WORD_CHECKS, Asked, CheckName
 from ninfer_core.verify.report import ObjectResult
@@ -20,7 +21,7 @@ class Entries:
 
     def __init__(self, artifact: Artifact, asked: Asked, basis: Basis) -> None:
         self._artifact, self._asked, self._basis = artifact, asked, basis
-        self._concerns: dict[tuple[bool, bool, bool], frozenset[CheckName]] = {}
+        self._concerns: dict[tuple[bool, bool, bool, bool], frozenset[CheckName]] = {}
         self._related = frozenset(ordinal for relation in basis.relations for ordinal in relation.ordinals)
         self._results = [self._result(item) for item in artifact.objects]
 
@@ -44,15 +45,20 @@ class Entries:
 
     def _concerning(self, item: ArtifactObject) -> frozenset[CheckName]:
         """The checks that are about an object; of those that cannot run at all, only parity is missed in each."""
-        restricted = item.ordinal in self._basis.claims or item.ordinal in self._basis.pins
-        key = (isinstance(item, ResourceObject), restricted, item.ordinal in self._related)
-        if isinstance(item, BrokenObject):
-            key = (item.kind == "resource", restricted, key[2])
+        basis, ordinal = self._basis, item.ordinal
+        is_resource = (
+            item.kind == "resource" if isinstance(item, BrokenObject) else isinstance(item, ResourceObject)
+        )
+        restricted = ordinal in basis.claims or ordinal in basis.pins or ordinal in basis.unjudged
+        plan = None if item.name is None else basis.plans.get(item.name)
+        key = (is_resource, restricted, ordinal in self._related, plan is None or is_comparable(plan))
         if key not in self._concerns:  # shared between objects: there may be half a million
             names = set(self._asked.checks) - {"source"}
             names -= WORD_CHECKS if key[0] else set()
             names -= set() if key[1] else {"restrictions"}
             names -= set() if key[2] else {"relations"}
+            # Nobody can derive these words, and no bound can be tried: parity is not claimed of them.
+            names -= set() if key[3] else {"parity"}
             names -= {"inventory"} if "inventory" in self._basis.skipped else set()
             self._concerns[key] = frozenset(names)
         return self._concerns[key]

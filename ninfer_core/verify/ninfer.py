@@ -115,7 +115,9 @@ class _Pass:
             tasks += (Task(one.bytes, partial(_guarded, one.run)) for one in source_tasks(against.plan, pool))
         self._answers = len(tasks) - before
         self._relations = [
-            relation for relation in basis.relations if not known.objects.keys() >= set(relation.ordinals)
+            relation
+            for relation in basis.relations
+            if not relation.ordinals or not known.objects.keys() >= set(relation.ordinals)
         ]
         tasks += [relation.task for relation in self._relations if relation.task is not None]
         self._counts: list[int] = []  # tasks of each readable object
@@ -165,7 +167,7 @@ class _Pass:
             report_source_changes(self._against.plan, findings)
         results = entries.results(findings)
         digests = self._known.files or digests
-        checks, verdict = conclude(self._asked, results, findings, skipped)
+        checks, verdict = conclude(self._asked, results, findings, skipped, basis.idle)
         return Report(
             "ninfer",
             artifact.revision,

@@ -13,8 +13,8 @@ from ninfer_core.recipes.plan import TensorPlan
 from ninfer_core.verify import faults
 from ninfer_core.verify.against import ObjectPlan
 from ninfer_core.verify.basis import LEFT_OUT, Basis
-from ninfer_core.verify.bounds import is_evaluable, overall_faults
-from ninfer_core.verify.checks import Asked
+from ninfer_core.verify.bounds import overall_faults
+from ninfer_core.verify.checks import Asked, CheckName
 from ninfer_core.verify.entries import Entries
 from ninfer_core.verify.metrics import code_metrics, error_metrics, is_all_zero, is_integer, word_metrics
 from ninfer_core.verify.outcomes import Part
@@ -91,9 +91,10 @@ class Merge:
             result.reasons = dict.fromkeys(result.concerns, str(error))
             return
         result.covered = result.concerns - {"parity"}
+        if item.ordinal in self.basis.unjudged:
+            self._leave_open(result, "restrictions", self.basis.unjudged[item.ordinal])
         if item.ordinal in self._unrelated:
-            result.covered -= {"relations"}
-            result.reasons = {"relations": self._unrelated[item.ordinal]}
+            self._leave_open(result, "relations", self._unrelated[item.ordinal])
         self._merge_parity(item, parts, result)
         if isinstance(item, TensorObject) and "statistics" in self.asked:
             self._merge_statistics(item, parts, result)
@@ -107,21 +108,19 @@ class Merge:
         if plan is None:
             left_out = item.ordinal in self.basis.excluded
             why = LEFT_OUT if left_out else "no rule of the recipe makes this object as it is"
-            self._leave_open(result, self.basis.skipped.get("parity", why))
+            self._leave_open(result, "parity", self.basis.skipped.get("parity", why))
             return
+        if "parity" not in result.concerns:
+            legal = not any(fault.code.startswith("values.") for part in parts for fault in part.faults)
+            result.evidence = "legal-only" if legal and "values" in result.covered else None
         source_error = next((part.source_error for part in parts if part.source_error is not None), None)
         if source_error is not None:
-            self._leave_open(result, f"the source could not be read: {source_error}")
+            self._leave_open(result, "parity", f"the source could not be read: {source_error}")
             if isinstance(source_error, CutShort):
                 report_cut_short(source_error, self.findings, item.name, about="source")
             return
         if not all(part.compared for part in parts):
-            self._leave_open(result, "the source of this object is refused")
-            return
-        if isinstance(plan, TensorPlan) and plan.producer is not None and not is_evaluable(plan):
-            # Nobody can derive these words, and no bound can be tried: parity is not claimed of them.
-            result.concerns -= {"parity"}
-            result.evidence = "legal-only" if "values" in result.covered else None
+            self._leave_open(result, "parity", "the source of this object is refused")
             return
         sampled = self._is_sampled(item, plan)
         if sampled:
@@ -134,7 +133,7 @@ class Merge:
         wrong = bool(exceeded) or any(
             fault.code.startswith("parity.") for part in parts for fault in part.faults
         )
-        if not wrong and not sampled:
+        if not wrong and not sampled and "parity" in result.concerns:
             result.evidence = "copied-exact" if not isinstance(plan, TensorPlan) else _evidence(plan)
         if isinstance(item, TensorObject) and isinstance(plan, TensorPlan):
             if is_integer(item.format):
@@ -153,8 +152,9 @@ class Merge:
         return rows is not None
 
     @staticmethod
-    def _leave_open(result: ObjectResult, why: str) -> None:
-        result.reasons = {**result.reasons, "parity": why}
+    def _leave_open(result: ObjectResult, check: CheckName, why: str) -> None:
+        result.covered -= {check}
+        result.reasons = {**result.reasons, check: why}
 
     def _merge_statistics(self, item: TensorObject, parts: Sequence[Part], result: ObjectResult) -> None:
         statistics = merge_statistics(item, [one for part in parts for one in part.statistics])

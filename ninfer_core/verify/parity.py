@@ -19,6 +19,7 @@ from ninfer_core.kernels.values import SOURCE_DTYPES, ErrorSums
 from ninfer_core.layouts.base import Block
 from ninfer_core.recipes.bundles import Bundle
 from ninfer_core.recipes.plan import TensorPlan
+from ninfer_core.recipes.producers import is_evaluable
 from ninfer_core.recipes.values import CastRefused
 from ninfer_core.verify import bounds, differences, global_scale
 from ninfer_core.verify.faults import Fault
@@ -162,7 +163,7 @@ def _foreign(item: TensorObject, block: Block, planes: Planes, plan: TensorPlan)
             where = {"index": refused.element, "word": f"0x{refused.word:x}"}
             return Comparison(_refusal(Refused("cast_refused", where, refused.reason)), None, complete=False)
     sums = _sums(item, block, planes, words, dtype)
-    if not bounds.is_evaluable(plan):
+    if not is_evaluable(plan):
         return Comparison([], sums)
     stored = _STORED_DTYPES.get(item.format.name)
     values = planes[0] if stored is not None else reconstructed(item.format, block, planes)

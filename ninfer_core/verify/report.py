@@ -3,7 +3,8 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Final, Literal
 
 from ninfer_core import __version__
 from ninfer_core.encoders import PROFILES
@@ -13,6 +14,7 @@ from ninfer_core.layouts import RESOURCE_ENCODING
 from ninfer_core.verify.checks import CHECKS, Asked, CheckName, Outcome, Verdict
 
 SCHEMA = "ninfer-gate/report/1"
+NOTHING_COMPARED: Final = "there is no object whose words can be derived or whose bound can be tried"
 
 # How an object, or all objects of a check, were looked at; `partial` only of a check.
 Extent = Literal["full", "sampled", "reused", "partial", "none"]
@@ -217,13 +219,21 @@ def finding_json(finding: Finding) -> dict[str, Any]:
 
 
 def conclude(
-    asked: Asked, objects: Sequence[ObjectResult], findings: Findings, skipped: Mapping[CheckName, str]
+    asked: Asked,
+    objects: Sequence[ObjectResult],
+    findings: Findings,
+    skipped: Mapping[CheckName, str],
+    idle: Mapping[CheckName, str] = MappingProxyType({}),
 ) -> tuple[tuple[CheckResult, ...], Verdict]:
-    """Outcome of every check and the verdict; `skipped` says why a whole check could not run."""
+    """Outcome of every check and the verdict.
+
+    `skipped` says why a whole check could not run, `idle` why there is nothing that it could be about: then it counts as
+    not asked, for a check that sees nothing has not passed.
+    """
     # Faults of a recipe or a source leave nothing to compare with: they fail the check about them, and no other.
     about = next((name for name in _ABOUT_SOURCES if name in asked), "structure")
     failing = {finding.check if finding.about == "artifact" else about for finding in findings.errors}
-    results = tuple(_check(name, asked, objects, failing, skipped) for name in CHECKS)
+    results = tuple(_check(name, asked, objects, failing, skipped, idle) for name in CHECKS)
     if findings.errors:
         return results, "failed"
     unchecked = any(result.outcome == "not_checked" for result in results)
@@ -237,11 +247,14 @@ def _check(
     objects: Sequence[ObjectResult],
     failing: set[str],
     skipped: Mapping[CheckName, str],
+    idle: Mapping[CheckName, str],
 ) -> CheckResult:
-    if name not in asked:
-        return CheckResult(name, "not_asked", "none", 0, 0, None)
+    if name not in asked or (name in idle and name not in failing):
+        return CheckResult(name, "not_asked", "none", 0, 0, idle.get(name) if name in asked else None)
     concerned = [item for item in objects if name in item.concerns]
     seen = [item for item in concerned if name in item.covered or name in item.sampled]
+    if name == "parity" and not concerned:
+        skipped = {"parity": NOTHING_COMPARED, **skipped}
     complete = len(seen) == len(concerned) and name not in skipped
     reason = skipped.get(name) or next(
         (item.reasons[name] for item in concerned if name in item.reasons), None

@@ -194,7 +194,10 @@ class TensorPass:
 
 
 def sampled_rows(item: TensorObject, plan: TensorPlan, sample: Sample) -> tuple[range, ...] | None:
-    """The rows that a sample compares; None where that is every row."""
+    """The rows that a sample compares; None where that is every row, as where a bound is about the whole tensor."""
+    bound = None if plan.producer is None else plan.producer.bound
+    if bound is not None and (bound.nmse is not None or bound.min_sqnr_db is not None):
+        return None
     rows = plan_rows(item, sample, joints(plan.tree))
     return None if sum(map(len, rows)) == matrix_of(item)[0] else rows
 

@@ -83,6 +83,9 @@ def checkpoint(folder: Path) -> Path:
             "vector": ((3000,), "F32", "FP32"),
         }
     )
+    document["restrictions"] = [
+        {"scope": {"encode": PROFILE}, "rule": "canonical_group_shape", "basis": "derived"}
+    ]
     (folder / "recipe.json").write_text(json.dumps(document))
     return folder
 

@@ -57,7 +57,7 @@ def test_a_good_file_passes(made: Path) -> None:
     assert (done.returncode, report["verdict"], done.stderr) == (0, "passed", "")
     assert set(report["artifact"]) >= ARTIFACT_MEMBERS
     assert [(check["name"], check["outcome"]) for check in report["checks"]] == [
-        (name, "not_asked" if name == "inventory" else "passed") for name in CHECKS
+        (name, "not_asked" if name in ("inventory", "relations") else "passed") for name in CHECKS
     ]
     assert report["recipe"]["recipe_id"] == "test-v1"
     assert [item["evidence"] for item in report["objects"]] == [
@@ -112,12 +112,28 @@ def test_a_recipe_alone_says_something_of_the_words(made: Path, capsys: pytest.C
     )
     outcomes = {check["name"]: check["outcome"] for check in strict(out)["checks"]}
     assert code == 0
-    assert {name for name, outcome in outcomes.items() if outcome == "not_asked"} == {
-        "inventory",
-        "source",
-        "parity",
+    assert outcomes == {
+        **dict.fromkeys(("structure", "layout", "values", "statistics", "restrictions"), "passed"),
+        **dict.fromkeys(("inventory", "relations", "source", "parity"), "not_asked"),
     }
-    assert set(outcomes.values()) == {"passed", "not_asked"}
+
+
+def test_a_recipe_that_demands_nothing_is_no_pass_of_a_demand(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads((made / "checkpoint/recipe.json").read_text())
+    del document["restrictions"]
+    recipe = tmp_path / "recipe.json"
+    recipe.write_text(json.dumps(document))
+    code, out, _ = verify(capsys, made / "good.ninfer", "--recipe", recipe, "--json", "-")
+    checks = {check["name"]: check for check in strict(out)["checks"]}
+    assert code == 0
+    for name, reason in (
+        ("restrictions", "the recipe demands nothing of stored words"),
+        ("relations", "the recipe relates no objects to each other"),
+    ):
+        assert (checks[name]["outcome"], checks[name]["coverage"]) == ("not_asked", "none")
+        assert checks[name]["reason"] == reason
 
 
 def test_parity_alone_without_a_source_is_incomplete(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,9 +170,9 @@ def test_faults_of_recipe_and_source_fail(
         needs_sources = {"source": "failed", "parity": "not_checked"}
         if check == "parity":
             needs_sources = {"source": "passed", "parity": "failed"}
-        needs_recipe = dict.fromkeys(
-            ("restrictions", "relations"), "not_checked" if check == "recipe" else "passed"
-        )
+        needs_recipe = {"restrictions": "passed", "relations": "not_asked"}
+        if check == "recipe":
+            needs_recipe = dict.fromkeys(needs_recipe, "not_checked")
         own = dict.fromkeys(("structure", "layout", "values", "statistics"), "passed")
         assert outcomes == {**own, **needs_recipe, **needs_sources, "inventory": "not_asked"}, name
         assert all(item["outcome"] != "failed" for item in report["objects"]), name

@@ -7,7 +7,8 @@ import pytest
 
 from ninfer_core.formats import BF16, FP8_E4M3FN_ROW_BF16S, I32, NVFP4, Q4G64_F16S, W8G32_F16S
 from ninfer_core.kernels.values import ErrorSums
-from ninfer_core.verify.bounds import is_evaluable, overall_faults
+from ninfer_core.recipes.producers import is_evaluable
+from ninfer_core.verify.bounds import overall_faults
 from tests.verify import parity_objects as objects
 
 SHAPE = (5, 200)
