@@ -92,7 +92,7 @@ class Rests:
         for item in self.directory.readable:
             identity = known.get(item.ordinal)
             beside = [known.get(ordinal) for ordinal in self.related.get(item.ordinal, ())]
-            if identity is None or None in beside:
+            if identity is None or None in beside or item.ordinal in self.basis.unjudged:
                 continue
             related = [one for one in beside if one is not None]
             document = self.against.document
