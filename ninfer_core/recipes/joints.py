@@ -9,7 +9,7 @@ MOST_JOINTS: Final = 1 << 12  # of one object; what lies beyond is found as any 
 
 def joints(tree: Mapping[str, Any]) -> tuple[int, ...]:
     """Rows of the value of an expanded `tree`, each the first of a new piece, ascending; at most `MOST_JOINTS`."""
-    return tuple(islice(dict.fromkeys(sorted(islice(_joints(tree), MOST_JOINTS))), MOST_JOINTS))
+    return tuple(dict.fromkeys(sorted(islice(_joints(tree), MOST_JOINTS))))
 
 
 def _joints(tree: Mapping[str, Any]) -> Iterator[int]:
@@ -27,6 +27,10 @@ def _joints(tree: Mapping[str, Any]) -> Iterator[int]:
         case "row_blocks":
             count = tree["end"] - tree["begin"]
             yield from range(count, tree["blocks"] * count, count)
+            for joint in islice(_joints(tree["of"]), MOST_JOINTS):
+                block, row = divmod(joint, tree["stride"])
+                if tree["begin"] < row < tree["end"]:
+                    yield block * count + row - tree["begin"]
         case "rows":
             inside: Iterable[int] = islice(_joints(tree["of"]), MOST_JOINTS)
             yield from (joint - tree["begin"] for joint in inside if tree["begin"] < joint < tree["end"])
