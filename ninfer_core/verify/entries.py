@@ -57,8 +57,8 @@ class Entries:
             names -= WORD_CHECKS if key[0] else set()
             names -= set() if key[1] else {"restrictions"}
             names -= set() if key[2] else {"relations"}
-            # Nobody can derive these words, and no bound can be tried: parity is not claimed of them.
-            names -= set() if key[3] else {"parity"}
+            # Nobody can derive these words, and no bound can be tried: of them legality is claimed, if it was asked.
+            names -= set() if key[3] or "values" not in names else {"parity"}
             names -= {"inventory"} if "inventory" in self._basis.skipped else set()
             self._concerns[key] = frozenset(names)
         return self._concerns[key]

@@ -11,7 +11,7 @@ from ninfer_core.identity import resource_identity, tensor_identity
 from ninfer_core.kernels.values import CodeStatistics, ErrorSums
 from ninfer_core.recipes.plan import TensorPlan
 from ninfer_core.verify import faults
-from ninfer_core.verify.against import ObjectPlan
+from ninfer_core.verify.against import ObjectPlan, is_comparable
 from ninfer_core.verify.basis import LEFT_OUT, Basis
 from ninfer_core.verify.bounds import overall_faults
 from ninfer_core.verify.checks import Asked, CheckName
@@ -110,7 +110,11 @@ class Merge:
             why = LEFT_OUT if left_out else "no rule of the recipe makes this object as it is"
             self._leave_open(result, "parity", self.basis.skipped.get("parity", why))
             return
-        if "parity" not in result.concerns:
+        if not is_comparable(plan):
+            if "parity" in result.concerns:
+                why = "a foreign producer made the words: only their legality can be checked, and it was not asked"
+                self._leave_open(result, "parity", why)
+                return
             legal = not any(fault.code.startswith("values.") for part in parts for fault in part.faults)
             result.evidence = "legal-only" if legal and "values" in result.covered else None
         source_error = next((part.source_error for part in parts if part.source_error is not None), None)

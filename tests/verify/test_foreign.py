@@ -70,8 +70,10 @@ def test_illegal_words_are_not_even_legal(tmp_path: Path):
 
 
 def test_legality_is_claimed_only_where_it_was_looked_at(tmp_path: Path):
-    report, _ = judge(tmp_path, CODES, None, ("layout", "parity"))
-    assert [item.evidence for item in report.objects] == [None]
+    report, parity = judge(tmp_path, CODES, None, ("layout", "parity"))
+    assert [(item.evidence, item.coverage) for item in report.objects] == [(None, "none")]
+    assert (parity.outcome, report.verdict) == ("not_checked", "incomplete")
+    assert "legality" in (parity.reason or "")
 
 
 @pytest.mark.parametrize(
