@@ -22,6 +22,7 @@ NO_RECIPE: Final = "no recipe was given"
 NO_SOURCE: Final = "no source was given"
 NO_SOURCES: Final = "no source and recipe were given"
 NO_TARGET: Final = "no target was given"
+UNBOUND: Final = "the recipe could not be bound to its sources"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Against:
 
     plan: Plan | None = None
     findings: Findings = field(default_factory=Findings)
-    reason: str = "the recipe could not be bound to its sources"
+    reason: str = UNBOUND
     recipe: Recipe | None = None
     targets: "Sequence[Target]" = ()
     auto: bool = False

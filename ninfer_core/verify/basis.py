@@ -17,7 +17,7 @@ from ninfer_core.strict_json import show
 from ninfer_core.targets import Target, registered
 from ninfer_core.targets.choice import AUTO, choose
 from ninfer_core.verify import inventory
-from ninfer_core.verify.against import NO_RECIPE, NO_SOURCE, NO_SOURCES, NO_TARGET, Against, ObjectPlan, pair
+from ninfer_core.verify.against import NO_RECIPE, NO_SOURCES, NO_TARGET, UNBOUND, Against, ObjectPlan, pair
 from ninfer_core.verify.checks import Asked, CheckName
 from ninfer_core.verify.pool import Pool
 
@@ -81,7 +81,8 @@ def settle(artifact: Artifact, asked: Asked, against: Against, findings: Finding
         _inventory(basis, artifact, against, findings)
     recipe = against.document
     if recipe is None:
-        reason = NO_RECIPE if not against.findings.errors else "the recipe is at fault"
+        reason = NO_RECIPE if against.reason == UNBOUND else against.reason
+        reason = "the recipe is at fault" if against.findings.errors else reason
         both: tuple[CheckName, ...] = ("restrictions", "relations")
         basis.skipped |= {name: reason for name in both if name in asked and name not in basis.skipped}
     else:
@@ -165,7 +166,7 @@ def _sources(
     plan = against.plan
     if plan is None:
         given = against.recipe is not None or against.findings.errors
-        why = against.reason if given or against.reason in (NO_RECIPE, NO_SOURCE) else NO_SOURCES
+        why = NO_SOURCES if against.reason == UNBOUND and not given else against.reason
         both: tuple[CheckName, ...] = ("source", "parity")
         basis.skipped |= {name: why for name in both if name in asked and name not in basis.skipped}
         return

@@ -13,7 +13,7 @@ from typer.main import get_command
 from service.cli import EXIT_ERROR
 from service.cli.failures import DEBUG
 from service.cli.interrupts import given_back
-from service.cli.options import ArtifactPath, Inputs, Json, Threads
+from service.cli.options import ArtifactPath, FilledTarget, Inputs, Json, Limit, Threads
 from service.cli.output import DOCUMENT_BEGUN
 from service.text import clean
 
@@ -49,12 +49,7 @@ def options(
 def inspect_command(
     path: ArtifactPath,
     json: Json = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit", metavar="N", min=0, help="List at most N objects.", show_default="all of them"
-        ),
-    ] = None,
+    limit: Limit = None,
 ) -> int:
     """List what a file holds; no payload is read.
 
@@ -112,8 +107,15 @@ def verify_command(
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, help="Of the sample: the same seed, the same rows.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            "--seed",
+            metavar="N",
+            min=0,
+            help="Of the sample: the same seed, the same rows.",
+            show_default="0",
+        ),
+    ] = None,
     expect: Annotated[
         str | None,
         typer.Option(
@@ -190,15 +192,7 @@ def convert_command(
             "--out", metavar="FILE", help="The new file; it must not exist yet.", show_default=False
         ),
     ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target",
-            metavar="MODEL/WEIGHTS|FILE",
-            help="The target that the recipe must fill; it states the formats that rules leave out.",
-            show_default="the registered one of its identity, where rules leave formats out",
-        ),
-    ] = None,
+    target: FilledTarget = None,
     dry_run: Annotated[
         bool,
         typer.Option(

@@ -13,7 +13,7 @@ from ninfer_core.io import ByteSource, DiskFile, DiskFiles
 from ninfer_core.recipes import Plan, Recipe, bind, load_recipe
 from ninfer_core.sources.checkpoint import INDEX_SUFFIX
 from ninfer_core.targets import Target
-from ninfer_core.verify.against import NO_SOURCE
+from ninfer_core.verify.against import NO_SOURCE, UNBOUND
 from service.cli.choosing import targets
 from service.cli.output import not_empty
 
@@ -26,7 +26,7 @@ class Bound:
 
     plan: Plan | None
     findings: Findings
-    reason: str = "the recipe could not be bound to its sources"
+    reason: str = UNBOUND
     recipe: Recipe | None = None
 
 

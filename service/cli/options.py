@@ -36,3 +36,16 @@ Inputs = Annotated[
         show_default=False,
     ),
 ]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", metavar="N", min=0, help="List at most N objects.", show_default="all of them"),
+]
+FilledTarget = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="MODEL/WEIGHTS|FILE",
+        help="The target that the recipe must fill; it states the formats that rules leave out.",
+        show_default="the registered one of its identity, where rules leave formats out",
+    ),
+]

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from service.cli.app import app
-from service.cli.options import Inputs, Json
+from service.cli.options import FilledTarget, Inputs, Json, Limit
 
 recipe_app = typer.Typer(
     no_args_is_help=True,
@@ -31,15 +31,7 @@ def check_command(
             show_default=False,
         ),
     ],
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target",
-            metavar="MODEL/WEIGHTS|FILE",
-            help="The target that the recipe must fill; it states the formats that rules leave out.",
-            show_default="the registered one of its identity, where rules leave formats out",
-        ),
-    ] = None,
+    target: FilledTarget = None,
     checkpoint: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,12 +44,7 @@ def check_command(
     ] = None,
     inputs: Inputs = None,
     json: Json = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit", metavar="N", min=0, help="List at most N objects.", show_default="all of them"
-        ),
-    ] = None,
+    limit: Limit = None,
 ) -> int:
     """Read a recipe, name every fault of it at once, and list what it would make.
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from service.cli.app import app
-from service.cli.options import Json
+from service.cli.options import Json, Limit
 
 targets_app = typer.Typer(
     invoke_without_command=True,
@@ -52,12 +52,7 @@ def show_command(
         ),
     ],
     json: Json = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit", metavar="N", min=0, help="List at most N objects.", show_default="all of them"
-        ),
-    ] = None,
+    limit: Limit = None,
 ) -> int:
     """Show a target in full: objects, views, totals, recipe, and the hashes of its expansion.
 

@@ -37,7 +37,7 @@ class Request:
     target: str | None = None
     canonical: bool = False
     sample: str | None = None
-    seed: int = 0
+    seed: int | None = None
     expect: str | None = None
     checks: str | None = None
     json: str | None = None
@@ -75,6 +75,7 @@ def _verify(
             source=with_source,
         )
         checks = _asked(request.checks, default)
+        _require_sense(request, checks)
         if with_source and "parity" not in checks:
             note = "Note: --checks leaves parity out, so nothing is compared with the source."
             print(note, file=sys.stderr)
@@ -106,10 +107,6 @@ def _against(
         canonical=request.canonical,
         sample=_sample(request),
     )
-    if request.canonical and chosen is None:
-        raise Usage("--canonical is about the order and placement of a target; name it with --target")
-    if against.sample is not None and not folders:
-        raise Usage("--sample is about the comparison with a source; give one with --source")
     if request.recipe is None:
         return replace(against, reason=NO_RECIPE) if folders or inputs else against
     document = recipe(stack, not_empty("--recipe", request.recipe), opened)
@@ -122,13 +119,27 @@ def _against(
     return replace(against, plan=result.plan, findings=result.findings, reason=reason, recipe=result.recipe)
 
 
+def _require_sense(request: Request, checks: Asked) -> None:
+    """Options that would say nothing are refused. Raises: Usage."""
+    if request.canonical and request.target is None:
+        raise Usage("--canonical is about the order and placement of a target; name it with --target")
+    if request.canonical and "inventory" not in checks:
+        raise Usage("--canonical is about the check inventory, and --checks leaves it out")
+    if request.seed is not None and request.sample is None:
+        raise Usage("--seed is that of a sample; ask for one with --sample")
+    if request.sample is not None and not request.sources:
+        raise Usage("--sample is about the comparison with a source; give one with --source")
+    if request.sample is not None and "parity" not in checks:
+        raise Usage("--sample is about the check parity, and --checks leaves it out")
+
+
 def _sample(request: Request) -> Sample | None:
     if request.sample is None:
         return None
     text = request.sample.strip()
     try:
         share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-        return Sample(share, request.seed)
+        return Sample(share, request.seed or 0)
     except ValueError:
         raise Usage(
             f"--sample is a share such as 0.01 or 1%, above 0 and at most 1, not {request.sample!r}"

@@ -170,6 +170,8 @@ def test_asking_for_nothing_or_nonsense():
     assert default_checks("ninfer", recipe=True) == (*own, "restrictions", "relations")
     assert default_checks("ninfer", recipe=True, source=True)[-2:] == ("source", "parity")
     assert "values" not in default_checks("safetensors")
+    with_all = default_checks("safetensors", target=True, recipe=True, source=True)
+    assert {"inventory", "restrictions", "source", "parity"} <= set(with_all)  # asked, and not to be answered
 
 
 class Shrinking(MemorySource):
