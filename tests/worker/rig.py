@@ -211,6 +211,7 @@ class Rig:
                 (models.Artifact, models.Artifact.id == job.artifact_id),
                 (models.ArtifactFile, models.ArtifactFile.artifact_id == job.artifact_id),
                 (models.Object, models.Object.artifact_id == job.artifact_id),
+                (models.ObjectIdentity, models.ObjectIdentity.artifact_id == job.artifact_id),
                 (models.Job, models.Job.id == job_id),
             ]
             for model, condition in tables:
