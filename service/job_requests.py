@@ -137,6 +137,13 @@ def _require_sense(request: Verify) -> None:
     if request.sample is not None and not request.checkpoints:
         why = "it is about the comparison with a source, and no checkpoint is named"
         faults.append(Fault("body", "$.sample", why))
+    for asked_for, member, check in (
+        (request.canonical, "canonical", "inventory"),
+        (request.sample is not None, "sample", "parity"),
+    ):
+        if asked_for and not faults and request.checks and check not in request.checks:
+            why = f"it is about the check {check}, and `checks` leaves that out"
+            faults.append(Fault("body", f"$.{member}", why))
     if faults:
         raise InvalidRequest("A part of the request says nothing.", *faults)
 

@@ -146,6 +146,8 @@ def test_a_document_is_stored_as_exactly_as_it_was_sent(api: World) -> None:
         ({**VERIFY, "target": f"sha256:{'1' * 64}"}, "reference_unknown", ["$.target"]),
         ({**VERIFY, "canonical": True}, "invalid_request", ["$.canonical"]),
         ({**VERIFY, "sample": {"fraction": 0.5}}, "invalid_request", ["$.sample"]),
+        ({**VERIFY, "target": "auto", "canonical": True, "checks": ["values"]}, "invalid_request", ["$.canonical"]),
+        ({**VERIFY, "checkpoints": {"base": examples.CHECKPOINT_ID}, "sample": {"fraction": 0.5}, "checks": ["values"]}, "invalid_request", ["$.sample"]),
         ({**VERIFY, "sample": {"fraction": 0}}, "invalid_request", ["$.sample.fraction"]),
         ({**VERIFY, "sample": {"fraction": 1.5, "seed": -1}}, "invalid_request", ["$.sample.fraction", "$.sample.seed"]),
         ({**VERIFY, "max_age_seconds": -1}, "invalid_request", ["$.max_age_seconds"]),
