@@ -1,7 +1,7 @@
 """Where every byte of a new artifact will lie, decided before the first one is written (containers, both chapters)."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,6 +129,16 @@ def blueprint(
     return Blueprint(3, offsets, _split(entry, entries, heading, objects, total, limit, spelling))
 
 
+def sections(tensors: Iterable[str], heading: Heading) -> dict[str, Any]:
+    """What revision 3 says beside objects and files, in writing order: one binding of the whole object per tensor."""
+    return {
+        "components": heading.components,
+        "bindings": {name: {"object": name} for name in tensors},
+        "uses": [],
+        **heading.sections,
+    }
+
+
 def _place(objects: Sequence[ObjectSpec]) -> tuple[tuple[int, ...], int]:
     cursor = 0
     offsets = []
@@ -169,13 +179,8 @@ def _split(
     max_file_bytes: int,
     revision: Revision,
 ) -> tuple[FileSpec, ...]:
-    root: dict[str, Any] = {
-        "components": heading.components,
-        "objects": entries,
-        "bindings": {item.name: {"object": item.name} for item in objects if isinstance(item, TensorSpec)},
-        "uses": [],
-        **heading.sections,
-    }
+    said = sections((item.name for item in objects if isinstance(item, TensorSpec)), heading)
+    root: dict[str, Any] = {"components": said.pop("components"), "objects": entries, **said}
     # The directory lists the files, whose sizes depend on the directory's length: grow until it fits, then pad it.
     start = 0
     while True:

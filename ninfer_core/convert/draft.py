@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from ninfer_core.containers.directory import TensorObject
 from ninfer_core.containers.ninfer import read_artifact
 from ninfer_core.containers.output import Output, Sink
 from ninfer_core.containers.writer import (
     ARTIFACT_ID_BYTES,
-    Heading,
     ObjectSpec,
     ResourceSpec,
     TensorSpec,
@@ -22,7 +20,7 @@ from ninfer_core.findings import Findings
 from ninfer_core.identity import DIGEST_PREFIX, FileDigest, content_root, resource_identity, tensor_identity
 from ninfer_core.io import sha256
 from ninfer_core.layouts import RESOURCE_ENCODING
-from ninfer_core.recipes.document import Recipe
+from ninfer_core.recipes.heading import heading
 from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan, report_source_changes
 from ninfer_core.recipes.preflight import source_tasks
 from ninfer_core.recipes.producers import refuse_foreign
@@ -171,20 +169,3 @@ def _spec(item: TensorPlan | ResourcePlan) -> ObjectSpec:
     if isinstance(item, TensorPlan):
         return TensorSpec(item.name, item.shape, item.fmt, item.layout)
     return ResourceSpec(item.name, item.source.size)
-
-
-def heading(recipe: Recipe) -> Heading:
-    """What the directory says beside its objects."""
-    sections: dict[str, Any] = {}
-    if recipe.metadata is not None:
-        sections["metadata"] = dict(recipe.metadata)
-    sections["provenance"] = {
-        "recipe": {"recipe_id": recipe.recipe_id, "digest": recipe.digest},
-        "identity": {"model_id": recipe.model_id, "weights_id": recipe.weights_id},
-        "sources": {
-            role: {"repository": source.repository, "revision": source.revision}
-            for role, source in recipe.sources.items()
-        },
-    }
-    components = dict(recipe.components) if recipe.components is not None else {"text": {"config": {}}}
-    return Heading(recipe.model_id, recipe.weights_id, components, sections)

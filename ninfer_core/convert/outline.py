@@ -12,7 +12,6 @@ from ninfer_core.containers.writer import (
     TensorSpec,
     blueprint,
 )
-from ninfer_core.convert.draft import heading
 from ninfer_core.documents.templates import assignments, fill
 from ninfer_core.errors import Usage
 from ninfer_core.findings import Findings
@@ -22,6 +21,7 @@ from ninfer_core.recipes.claims import claims
 from ninfer_core.recipes.document import Recipe
 from ninfer_core.recipes.encoders import COPY_BYTES
 from ninfer_core.recipes.expansion import recipe_sha256
+from ninfer_core.recipes.heading import heading
 from ninfer_core.recipes.nodes import RankedTokenIds
 from ninfer_core.recipes.plan import Plan, ResourcePlan
 from ninfer_core.recipes.restrictions import Restriction
