@@ -1,4 +1,7 @@
-"""A parsed document as plain JSON for its canonical form (RFC 8785)."""
+"""Canonical forms: a parsed document as plain JSON for RFC 8785, and the hash of the lines that one expands to."""
+
+import hashlib
+from collections.abc import Iterable
 
 from ninfer_core import strict_json
 from ninfer_core.documents.fields import MAX_INTEGER, Faults, Path
@@ -19,3 +22,16 @@ def plain(value: Json, path: Path, faults: Faults) -> Json:
         faults.add("integer_not_exact", path, message, f"at most {MAX_INTEGER}", shown)
         return 0
     return value
+
+
+def lines_sha256(lines: Iterable[str]) -> str:
+    """Bare hex of the lines, each ended by a line feed, in UTF-8."""
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(line.encode() + b"\n")
+    return digest.hexdigest()
+
+
+def sorted_sha256(lines: Iterable[str]) -> str:
+    """The same of lines in the order of their bytes."""
+    return lines_sha256(sorted(lines, key=str.encode))

@@ -1,35 +1,18 @@
 """Codes of the check `recipe`: a recipe document on its own, before any source is read."""
 
 from ninfer_core.findings.definition import Definition, advisory, error
+from ninfer_core.findings.documents import PATH, TYPING, schema_faults
 
-_PATH = "path: JSON path in the document"
 _EDIT = "Correct the recipe; its schema is `ninfer-recipe/1`."
-_TYPING = "A typing mistake, or a document for another schema."
 
 
 def _fault(
-    slug: str, meaning: str, causes: str = _TYPING, remedy: str = _EDIT, where: str = _PATH
+    slug: str, meaning: str, causes: str = TYPING, remedy: str = _EDIT, where: str = PATH
 ) -> Definition:
     return error(f"recipe.{slug}", None, meaning, causes, remedy, where)
 
 
-_DOCUMENT = (
-    _fault("schema_unknown", "The schema of the document is not one that this version reads."),
-    _fault("member_missing", "An object of the document lacks a member."),
-    _fault("member_unexpected", "An object of the document holds a member that the schema does not have."),
-    _fault("value_type", "A member has the wrong JSON type."),
-    _fault("value_invalid", "A member has the right type but a value that the schema does not allow."),
-    _fault(
-        "integer_not_exact",
-        "An integer is beyond 2^53 - 1, so the document has no canonical form and no identity.",
-        "A number that belongs into a string.",
-    ),
-    _fault(
-        "too_many_objects",
-        "The rules expand to more objects or operations than the limit.",
-        "A product of large sets.",
-    ),
-)
+_DOCUMENT = schema_faults(_fault, "The rules expand to more objects or operations than the limit.")
 
 _RULES = (
     _fault("source_undefined", "A rule or resource reads a role that `sources` does not define."),
@@ -49,7 +32,7 @@ _RULES = (
         "object_duplicate",
         "Two rules or resources make an object of one name.",
         "A rule whose object template lacks a variable of `each`, or two overlapping rules.",
-        where=_PATH + "; other: path of the first maker",
+        where=PATH + "; other: path of the first maker",
     ),
     _fault("operation_unknown", "The operation is not one that this version evaluates."),
     _fault("operation_shape", "An operation does not fit the shape of what it is applied to."),
@@ -70,14 +53,14 @@ _RULES = (
         "Words would be stored as a format of another type; a copy never converts.",
         "A `copy_words` rule whose format was changed, or a source in another dtype.",
         "Name the conversion: `cast` or `widen` in the value, or an encoder.",
-        where=_PATH + "; objects: every object concerned",
+        where=PATH + "; objects: every object concerned",
     ),
     _fault(
         "shape_unsupported",
         "The layout of the format does not take the shape of the value.",
         "A grouped format asked for a tensor that is not a matrix.",
         "Reshape the value in the recipe, or choose another format for these objects.",
-        where=_PATH + "; objects: every object concerned",
+        where=PATH + "; objects: every object concerned",
     ),
     _fault("axes_rank", "`axes` does not name as many axes as the value has dimensions."),
 )
@@ -87,19 +70,31 @@ _CHECKS = (
         "scope_empty",
         "A restriction names objects by a glob that covers none, so what was meant is not restricted.",
         "A misspelled object name, or a rule that was removed.",
-        where=_PATH + " of the scope",
+        where=PATH + " of the scope",
     ),
     _fault(
         "restriction_unsuitable",
         "A restriction covers objects of a format that its rule says nothing of, so they would never be judged.",
         "A scope that is too wide, or an object whose format was changed.",
         "Narrow the scope, for example by `format`, or use another rule.",
-        where=_PATH + "; objects: every object concerned",
+        where=PATH + "; objects: every object concerned",
     ),
     _fault(
         "count_differs",
         "A cross check counts another number of tensors than the document names or reads.",
         "A rule or a name that was added or removed without its count.",
+    ),
+    _fault(
+        "source_contradiction",
+        "Two rules read one source tensor with different shapes or dtypes, and no checkpoint can be both.",
+        "A rule that was copied and only half changed.",
+        where=PATH + "; role, tensor, other: path of the rule that read it first",
+    ),
+    _fault(
+        "unused_source_read",
+        "`unused_sources` names tensors as left out that rules read.",
+        "A rule that was added later, or a name with `*` that is too wide.",
+        where=PATH + "; objects: the tensors",
     ),
     advisory(
         "recipe.checks_differ",
@@ -123,26 +118,26 @@ _CONTRACT = (
         "The target has objects that nothing in the recipe makes.",
         "A recipe for another revision of the contract, or an optional bundle that is made in part.",
         "Write a rule for every object; of an optional bundle make all objects or none.",
-        where=_PATH + "; objects: every object concerned",
+        where=PATH + "; objects: every object concerned",
     ),
     _fault(
         "object_not_in_target",
         "The recipe makes objects that the target does not have.",
         "A recipe for another revision of the contract, or a misspelled object name.",
-        where=_PATH + "; objects: every object concerned",
+        where=PATH + "; objects: every object concerned",
     ),
     _fault(
         "format_differs",
         "The recipe makes objects in another format or kind than the target states.",
         "An assignment that is meant for another `weights_id`.",
         "Leave `format` out, or choose the target of this assignment.",
-        where=_PATH + "; objects: every object concerned",
+        where=PATH + "; objects: every object concerned",
     ),
     _fault(
         "shape_differs",
         "The recipe makes objects of another shape than the target states.",
         "A recipe for another model size, or a missing move.",
-        where=_PATH + "; objects: every object concerned",
+        where=PATH + "; objects: every object concerned",
     ),
     _fault(
         "producer_foreign",

@@ -1,34 +1,19 @@
 """Codes of `target`: a target document on its own, before any artifact is compared with it."""
 
 from ninfer_core.findings.definition import Definition, error
+from ninfer_core.findings.documents import PATH, TYPING, schema_faults
 
-_PATH = "path: JSON path in the document"
 _EDIT = "Correct the target; its schema is `ninfer-target/1`, described in docs/targets.md."
-_TYPING = "A typing mistake, or a document for another schema."
 
 
 def _fault(
-    slug: str, meaning: str, causes: str = _TYPING, remedy: str = _EDIT, where: str = _PATH
+    slug: str, meaning: str, causes: str = TYPING, remedy: str = _EDIT, where: str = PATH
 ) -> Definition:
     return error(f"target.{slug}", None, meaning, causes, remedy, where)
 
 
 TARGET: tuple[Definition, ...] = (
-    _fault("schema_unknown", "The schema of the document is not one that this version reads."),
-    _fault("member_missing", "An object of the document lacks a member."),
-    _fault("member_unexpected", "An object of the document holds a member that the schema does not have."),
-    _fault("value_type", "A member has the wrong JSON type."),
-    _fault("value_invalid", "A member has the right type but a value that the schema does not allow."),
-    _fault(
-        "integer_not_exact",
-        "An integer is beyond 2^53 - 1, so the document has no canonical form and no identity.",
-        "A number that belongs into a string.",
-    ),
-    _fault(
-        "too_many_objects",
-        "The document expands to more objects, views or aliases than the limit.",
-        "A product of large sets.",
-    ),
+    *schema_faults(_fault, "The document expands to more objects, views or aliases than the limit."),
     _fault("set_unknown", "A loop, an `only` or an `each` names a set that `sets` does not define."),
     _fault("set_empty", "A loop runs over an empty set, so it makes nothing."),
     _fault("loop_nested", "A loop stands in the body of a loop; the schema has one level."),
@@ -39,7 +24,7 @@ TARGET: tuple[Definition, ...] = (
         "object_duplicate",
         "Two entries expand to one name.",
         "Entries for different layers whose `only` sets overlap, or a name without the variable of its loop.",
-        where=_PATH + "; other: path of the first entry",
+        where=PATH + "; other: path of the first entry",
     ),
     _fault("format_unknown", "The format is not one of the nine persistent formats."),
     _fault("layout_unknown", "The layout is not one of the four registered layouts."),
@@ -63,13 +48,13 @@ TARGET: tuple[Definition, ...] = (
         "view_tiling",
         "The views of a parent do not tile its rows: some rows carry no role, or two.",
         "A missing part, or a range copied from a parent of another height.",
-        where=_PATH + "; parent; rows: of the parent",
+        where=PATH + "; parent; rows: of the parent",
     ),
     _fault(
         "view_duplicate",
         "Two views or aliases of one name, or one named as an object is.",
         "A name without a variable of `each`, or overlapping sets.",
-        where=_PATH + "; other: path of the first",
+        where=PATH + "; other: path of the first",
     ),
     _fault("alias_axes", "The axes of an alias are not a permutation of the axes of its object."),
     _fault(

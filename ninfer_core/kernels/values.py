@@ -33,6 +33,15 @@ class GroupedPlanes:
             np.empty(groups, np.uint16),
         )
 
+    def part(self, fmt: GroupedFormat, begin: int, end: int) -> "GroupedPlanes":
+        """Groups [begin, end), as views."""
+        high = high_bytes(fmt)
+        return GroupedPlanes(
+            self.base[begin * BASE_BYTES : end * BASE_BYTES],
+            self.high[begin * high : end * high],
+            self.scales[begin:end],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class EncodeFault:

@@ -1,10 +1,10 @@
 """What a recipe expands to: every object's tree, every source tensor, and the hashes that `checks` states of them."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ninfer_core.documents.canonical import sorted_sha256
 from ninfer_core.documents.templates import assignments, fill
 from ninfer_core.findings import Findings
 from ninfer_core.recipes.checks import Requirement
@@ -25,7 +25,7 @@ def expanded(recipe: "Recipe") -> Iterator[tuple[str, str, Mapping[str, Any]]]:
 
 def recipe_sha256(recipe: "Recipe") -> str:
     """Bare hex of the sorted lines `object|encode|tree`."""
-    return _sha256(f"{name}|{maker}|{canonical_tree(tree)}" for name, maker, tree in expanded(recipe))
+    return sorted_sha256(f"{name}|{maker}|{canonical_tree(tree)}" for name, maker, tree in expanded(recipe))
 
 
 def required_tensors(rules: Iterable[Rule]) -> dict[str, dict[str, Tensor]]:
@@ -47,14 +47,7 @@ def source_requirements(recipe: "Recipe") -> dict[str, Requirement]:
 def _requirement(tensors: Mapping[str, Tensor]) -> Requirement:
     lines = (f"{name}|{','.join(map(str, leaf.shape))}|{leaf.dtype}" for name, leaf in tensors.items())
     dtypes = Counter(leaf.dtype for leaf in tensors.values())
-    return Requirement(len(tensors), dict(dtypes), _sha256(lines))
-
-
-def _sha256(lines: Iterable[str]) -> str:
-    digest = hashlib.sha256()
-    for line in sorted(lines, key=str.encode):
-        digest.update(line.encode() + b"\n")
-    return digest.hexdigest()
+    return Requirement(len(tensors), dict(dtypes), sorted_sha256(lines))
 
 
 def compare_checks(recipe: "Recipe", findings: Findings) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from ninfer_core import strict_json
+from ninfer_core.documents.canonical import lines_sha256, sorted_sha256
 from ninfer_core.documents.fields import Faults, Fields, Path
 from ninfer_core.strict_json import Members
 from ninfer_core.targets.expansion import Expansion
@@ -12,8 +13,6 @@ from ninfer_core.targets.target import (
     TargetObject,
     View,
     component_of,
-    inventory_sha256,
-    lines_sha256,
 )
 
 _TOTALS: Final = ("objects", "tensors", "resources", "formats", "layouts", "tensor_bytes")
@@ -26,10 +25,10 @@ def own_hashes(objects: Sequence[TargetObject], views: Iterable[View]) -> dict[s
     lines = [item.line for item in objects]
     sizes = (f"{item.name}|{item.bytes}" for item in objects if item.bytes is not None)
     return {
-        "inventory_sha256": inventory_sha256(lines),
+        "inventory_sha256": sorted_sha256(lines),
         "ordered_inventory_sha256": lines_sha256(lines),
-        "tensor_bytes_sha256": inventory_sha256(sizes),
-        "views": inventory_sha256(f"{view.name}|{view.parent}|{view.begin}|{view.end}" for view in views),
+        "tensor_bytes_sha256": sorted_sha256(sizes),
+        "views": sorted_sha256(f"{view.name}|{view.parent}|{view.begin}|{view.end}" for view in views),
     }
 
 

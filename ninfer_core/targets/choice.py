@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from ninfer_core.containers.directory import Artifact, ResourceObject, TensorObject
+from ninfer_core.documents.canonical import sorted_sha256
 from ninfer_core.strict_json import show
 from ninfer_core.targets.registry import TARGETS, UNNAMED_WEIGHTS, registered
-from ninfer_core.targets.target import Target, inventory_sha256, resource_line, tensor_line
+from ninfer_core.targets.target import Target, resource_line, tensor_line
 
 AUTO: Final = "auto"
 NO_TARGET: Final = "no registered target"
@@ -33,7 +34,7 @@ def artifact_inventory_sha256(artifact: Artifact) -> str | None:
                 lines.append(resource_line(item.name, item.encoding))
             case _:
                 return None
-    return inventory_sha256(lines) if artifact.listed else None
+    return sorted_sha256(lines) if artifact.listed else None
 
 
 def choose(targets: Iterable[Target], artifact: Artifact, wanted: str = AUTO) -> Choice:

@@ -1,7 +1,6 @@
 """A target: the closed list of what an artifact of one identity holds, frozen after every fault was refused."""
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -152,16 +151,3 @@ def tensor_line(name: str, shape: Shape, format_name: str, layout_name: str) -> 
 def resource_line(name: str, encoding: str) -> str:
     """`name|resource|||encoding`."""
     return f"{name}|resource|||{encoding}"
-
-
-def lines_sha256(lines: Iterable[str]) -> str:
-    """Bare hex of the lines, each ended by a line feed, in UTF-8."""
-    digest = hashlib.sha256()
-    for line in lines:
-        digest.update(line.encode() + b"\n")
-    return digest.hexdigest()
-
-
-def inventory_sha256(lines: Iterable[str]) -> str:
-    """Bare hex of inventory lines in the order of their bytes."""
-    return lines_sha256(sorted(lines, key=str.encode))

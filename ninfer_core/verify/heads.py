@@ -132,15 +132,8 @@ def _row(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Values of one row of a block and how far its source may lie from each: the plain counterpart of the kernel."""
     groups = row_split.groups_per_row(fmt, block.columns)
-    mine = slice(place * groups, (place + 1) * groups)
-    high = row_split.high_bytes(fmt)
-    words = row_split.unpack(
-        fmt,
-        block.columns,
-        planes.base[mine.start * row_split.BASE_BYTES : mine.stop * row_split.BASE_BYTES],
-        planes.high[mine.start * high : mine.stop * high],
-        planes.scales[mine],
-    )
+    mine = planes.part(fmt, place * groups, (place + 1) * groups)
+    words = row_split.unpack(fmt, block.columns, mine.base, mine.high, mine.scales)
     codes = words.codes[0].astype(np.float64)
     codes[block.columns :] = 0
     stored = words.scales[0]

@@ -80,18 +80,11 @@ def _group_shape(
     if not count:
         return None
     row, group = divmod(first, row_split.groups_per_row(fmt, block.columns))
-    line, place = divmod(first, row_split.K_ALIGNMENT // fmt.group)
-    groups = slice(
-        line * (row_split.K_ALIGNMENT // fmt.group), (line + 1) * (row_split.K_ALIGNMENT // fmt.group)
-    )
-    high = row_split.high_bytes(fmt)
-    codes = row_split.unpack(
-        fmt,
-        row_split.K_ALIGNMENT,
-        words.base[groups.start * row_split.BASE_BYTES : groups.stop * row_split.BASE_BYTES],
-        words.high[groups.start * high : groups.stop * high],
-        words.scales[groups],
-    ).codes[0, place * fmt.group :][: min(fmt.group, block.columns - group * fmt.group)]
+    per_line = row_split.K_ALIGNMENT // fmt.group
+    line, place = divmod(first, per_line)
+    part = words.part(fmt, line * per_line, (line + 1) * per_line)
+    unpacked = row_split.unpack(fmt, row_split.K_ALIGNMENT, part.base, part.high, part.scales)
+    codes = unpacked.codes[0, place * fmt.group :][: min(fmt.group, block.columns - group * fmt.group)]
     largest = int(np.abs(codes.astype(np.int16)).max())
     word = f"0x{int(words.scales[first]):04x}"
     row, group = block.row + row, block.column // fmt.group + group

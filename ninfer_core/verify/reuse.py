@@ -4,12 +4,12 @@ A result is taken over only where everything it rests on is equal. It then says 
 it says nothing about the bytes that lie on a disk today.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from ninfer_core.identity import FileDigest, canonical_digest
-from ninfer_core.recipes.plan import ResourcePlan
+from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan
 from ninfer_core.recipes.restrictions import Restriction
 from ninfer_core.verify.against import Against, ObjectPlan
 from ninfer_core.verify.checks import CHECKS, Asked
@@ -83,20 +83,44 @@ def _rule(plan: ObjectPlan, against: Against, digests: SourceDigests) -> dict[st
         "sources": [[role, name, digests.tensor(role, name)] for role, name in plan.sources],
         "inputs": [[name, digests.file(None, name)] for name in plan.inputs],
     }
-    if _reads_ids(plan.tree) and against.plan is not None:
-        # Row numbers come out of another rule, out of an input and out of a resource: all of them take part.
-        rule["recipe"] = against.plan.recipe.digest
+    if against.plan is not None and _makes_ids(plan.tree):
+        # Row numbers come out of other rules, out of inputs and resources: all of them take part.
+        whole = against.plan
+        rule["recipe"] = whole.recipe.digest
         rule["files"] = [
             [item.role, item.file, digests.file(item.role, item.file)]
-            for item in against.plan.objects
+            for item in whole.objects
             if isinstance(item, ResourcePlan)
+        ]
+        rule["inputs"] = [[name, digests.file(None, name)] for name in whole.inputs]
+        rule["ids"] = [
+            [role, name, digests.tensor(role, name)] for role, name in _sources_of_ids(plan.tree, whole)
         ]
     return rule
 
 
-def _reads_ids(tree: Any) -> bool:
+def _makes_ids(tree: Any) -> bool:
+    return any(node["op"] in ("gather_rows", "ranked_token_ids") for node in _nodes(tree))
+
+
+def _sources_of_ids(tree: Any, plan: Plan) -> list[tuple[str, str]]:
+    """(role, tensor) of every source of the objects that rows are gathered by, and of those these are gathered by."""
+    made = {item.name: item for item in plan.objects if isinstance(item, TensorPlan)}
+    ahead, found = [tree], dict[str, TensorPlan]()
+    while ahead:
+        for node in _nodes(ahead.pop()):
+            name = node.get("ids")
+            if node["op"] == "gather_rows" and name in made and name not in found:
+                found[name] = made[name]
+                ahead.append(made[name].tree)
+    return [source for name in sorted(found) for source in found[name].sources]
+
+
+def _nodes(tree: Any) -> Iterator[Mapping[str, Any]]:
+    """Every operation of an expanded tree."""
     if isinstance(tree, list):
-        return any(map(_reads_ids, tree))
-    if not isinstance(tree, Mapping):
-        return False
-    return tree.get("op") in ("gather_rows", "ranked_token_ids") or any(map(_reads_ids, tree.values()))
+        for part in tree:
+            yield from _nodes(part)
+    elif isinstance(tree, Mapping):
+        yield tree
+        yield from _nodes(tree.get("of"))

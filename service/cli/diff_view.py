@@ -10,7 +10,7 @@ from ninfer_core.compare.comparison import STATUSES, Compares, Comparison, Objec
 from ninfer_core.compare.summary import summary
 from ninfer_core.containers.directory import ArtifactObject, BrokenObject, TensorObject
 from service.cli.findings_view import show_findings
-from service.cli.screen import aligned, console, hanging, narrowed, styled
+from service.cli.screen import NAME_WANTED, aligned, console, fitted, hanging, narrowed, styled
 from service.text import UNKNOWN, clean, digest, number, plural, seconds, shorten, size
 
 WORST = 10
@@ -31,7 +31,6 @@ STYLES = {
 _TITLES = ("object", "status", "format", "changed", "NMSE", "max abs", "SQNR dB", "bytes")
 _RIGHT = (False, False, False, True, True, True, True, True)
 _NAME, _STATUS = 0, 1
-_NAME_WANTED, _NAME_SHORTEST = 30, 16
 _SPARE = (7, 5, 4, 3, 2)  # the columns that a narrow window does without, in this order
 
 
@@ -98,7 +97,7 @@ def _listing(out: Console, comparison: Comparison, most: int | None) -> None:
             out.print(line, no_wrap=True, overflow="ignore", crop=False)
         for name, note in _notes(shown):
             out.print(
-                hanging(styled("  ", (f"{shorten(clean(name), _NAME_WANTED)}: ", "dim")), note, out.width)
+                hanging(styled("  ", (f"{shorten(clean(name), NAME_WANTED)}: ", "dim")), note, out.width)
             )
     if len(shown) < len(worst):
         more = plural(len(worst) - len(shown), "object")
@@ -107,16 +106,7 @@ def _listing(out: Console, comparison: Comparison, most: int | None) -> None:
 
 def _lines(out: Console, shown: Sequence[ObjectComparison]) -> Iterator[Text]:
     rows = [list(_TITLES), *([*_row(item)] for item in shown)]
-    right = list(_RIGHT)
-    if out.is_terminal:
-        # Where the window is narrow, columns and then the middle of names give way: numbers stay whole.
-        names = [row[_NAME] for row in rows]
-        for row in rows:
-            row[_NAME] = row[_NAME][:_NAME_WANTED]
-        rows, right = narrowed(rows, right, out.width - 2, _SPARE, gap=2)
-        others = sum(max(len(row[i]) for row in rows) + 2 for i in range(len(right)) if i != _NAME)
-        for row, name in zip(rows, names, strict=True):
-            row[_NAME] = shorten(name, max(_NAME_SHORTEST, out.width - others - 2))
+    rows, right = fitted(rows, _RIGHT, out, _NAME, _SPARE)
     lines = aligned(rows, right, gap=2)
     yield Text(f"  {lines[0]}", "dim")
     start = 4 + max(cell_len(row[_NAME]) for row in rows)

@@ -7,8 +7,8 @@ from rich.text import Text
 
 from service.cli.findings_view import count_line, show_findings
 from service.cli.inspect import Inspection, Listed, totals
-from service.cli.screen import aligned, console, hanging, narrowed, styled
-from service.text import UNKNOWN, clean, number, plural, shape, shorten, size
+from service.cli.screen import aligned, console, fitted, hanging, styled
+from service.text import UNKNOWN, clean, number, plural, shape, size
 
 _TITLES: tuple[str, ...] = (
     "#",
@@ -23,8 +23,6 @@ _TITLES: tuple[str, ...] = (
 )
 _RIGHT = (True, False, False, False, False, True, True, True, True)
 _NAME = 1
-_NAME_WANTED = 30
-_NAME_SHORTEST = 16
 _SPARE = (8, 7, 2, 5)  # the columns that a narrow window does without, in this order
 
 
@@ -69,16 +67,7 @@ def _headline(inspection: Inspection) -> str:
 
 def _listing(out: Console, objects: Sequence[Listed]) -> Iterator[Text]:
     rows: list[list[str]] = [list(_TITLES), *(list(_row(item)) for item in objects)]
-    right = list(_RIGHT)
-    if out.is_terminal:
-        # Where the window is narrow, columns and then the middle of names give way: numbers stay whole.
-        names = [row[_NAME] for row in rows]
-        for row in rows:
-            row[_NAME] = row[_NAME][:_NAME_WANTED]
-        rows, right = narrowed(rows, right, out.width - 2, _SPARE, gap=2)
-        others = sum(max(len(row[i]) for row in rows) + 2 for i in range(len(right)) if i != _NAME)
-        for row, name in zip(rows, names, strict=True):
-            row[_NAME] = shorten(name, max(_NAME_SHORTEST, out.width - others - 2))
+    rows, right = fitted(rows, _RIGHT, out, _NAME, _SPARE)
     for index, line in enumerate(aligned(rows, right, gap=2)):
         yield Text(f"  {line}", "" if index else "dim")
 

@@ -11,8 +11,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from service.text import clean
+from service.text import clean, shorten
 
+NAME_WANTED, NAME_SHORTEST = 30, 16  # characters of a name that a listing makes room for, and keeps at least
 _NARROWEST = 20
 PIPED_WIDTH = 100_000  # nothing wraps or is shortened where a program reads
 
@@ -86,3 +87,22 @@ def narrowed(
             break
         kept.remove(column)
     return [[row[index] for index in kept] for row in rows], [right[index] for index in kept]
+
+
+def fitted(
+    rows: Sequence[Sequence[str]], right: Sequence[bool], out: Console, name: int, spare: Sequence[int]
+) -> tuple[list[list[str]], list[bool]]:
+    """Rows, with their titles first, as the window has room for them, with two blanks between columns.
+
+    Where it is narrow, `spare` columns and then the middle of cells in the column `name` give way: numbers stay whole.
+    """
+    if not out.is_terminal:
+        return [list(row) for row in rows], list(right)
+    title, names = rows[0][name], [row[name] for row in rows]
+    short = [[cell[:NAME_WANTED] if i == name else cell for i, cell in enumerate(row)] for row in rows]
+    kept, flush = narrowed(short, right, out.width - 2, spare, gap=2)
+    column = kept[0].index(title)
+    others = sum(max(len(row[i]) for row in kept) + 2 for i in range(len(flush)) if i != column)
+    for row, whole in zip(kept, names, strict=True):
+        row[column] = shorten(whole, max(NAME_SHORTEST, out.width - others - 2))
+    return kept, flush

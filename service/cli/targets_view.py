@@ -8,12 +8,10 @@ from rich.text import Text
 from ninfer_core.findings import Finding
 from ninfer_core.targets import Target, TargetObject, View, registered_recipe
 from service.cli.findings_view import count_line, show_findings
-from service.cli.screen import aligned, console, hanging, narrowed, styled
+from service.cli.screen import aligned, console, fitted, hanging, narrowed, styled
 from service.cli.targets import counts, format_name, is_registered, own_checks
-from service.text import UNKNOWN, clean, digest, number, plural, shape, shorten, size
+from service.text import UNKNOWN, clean, digest, number, plural, shape, size
 
-_NAME_SHORTEST = 16
-_NAME_WANTED = 40
 _ROLES_SHOWN = 20
 _RIGHT = (True, False, False, False, True)
 
@@ -134,16 +132,7 @@ def _listing(out: Console, objects: Sequence[TargetObject]) -> Iterator[Text]:
         name = clean(item.name) if item.bundle is None else f"{clean(item.name)} ({clean(item.bundle)})"
         dims = shape(item.shape) if item.kind == "tensor" else ""
         rows.append([str(ordinal), name, format_name(item), dims, number(item.bytes)])
-    right = list(_RIGHT)
-    if out.is_terminal:
-        names = [row[1] for row in rows]
-        for row in rows:
-            row[1] = row[1][:_NAME_WANTED]
-        rows, right = narrowed(rows, right, out.width - 2, (3, 0), gap=2)
-        column = 1 if rows[0][0] == "#" else 0
-        others = sum(max(len(row[i]) for row in rows) + 2 for i in range(len(right)) if i != column)
-        for row, name in zip(rows, names, strict=True):
-            row[column] = shorten(name, max(_NAME_SHORTEST, out.width - others - 2))
+    rows, right = fitted(rows, _RIGHT, out, 1, (3, 0))
     for index, line in enumerate(aligned(rows, right, gap=2)):
         yield Text(f"  {line}", "" if index else "dim")
 

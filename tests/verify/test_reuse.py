@@ -1,5 +1,6 @@
 """Results that are taken over: nothing is read again, the report says so, and a key names all that a result rests on."""
 
+import json
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 
 from ninfer_core.convert import convert
-from ninfer_core.io import ByteSource, DiskFiles
-from ninfer_core.recipes import Plan, Restriction
+from ninfer_core.findings import Findings
+from ninfer_core.io import ByteSource, DiskFiles, MemorySource
+from ninfer_core.recipes import Plan, Restriction, bind, parse_recipe
 from ninfer_core.recipes.plan import TensorPlan
 from ninfer_core.recipes.restrictions import Scope
 from ninfer_core.targets import TARGETS
@@ -185,3 +187,51 @@ def test_a_key_names_everything_that_a_result_rests_on(bound: Plan, monkeypatch:
     assert key() == keys[0]
     monkeypatch.setattr("ninfer_core.verify.report.__version__", "0.0.0-other")
     assert key() not in keys
+
+
+class OtherNumbers(Names):
+    """The tensor `numbers` holds other bytes."""
+
+    def tensor(self, role: str, name: str) -> str:
+        """See `SourceDigests.tensor`."""
+        return super().tensor(role, name) + "!" * (name == "numbers")
+
+
+class OtherCounts(Names):
+    """The input `counts` holds other bytes."""
+
+    def file(self, role: str | None, name: str) -> str:
+        """See `SourceDigests.file`."""
+        return super().file(role, name) + "!" * (name == "counts")
+
+
+def test_rows_by_number_rest_on_all_that_the_numbers_come_from(tmp_path: Path):
+    """The tree of `rows` names only the object that its numbers are: what makes that one takes part too."""
+    halves = np.full((8, 64), 0x3F80, np.uint16)
+    numbers = np.array([3, 1, 7], np.uint32)
+    write_checkpoint(tmp_path, {"t": ("BF16", halves), "numbers": ("I32", numbers), "o": ("BF16", halves)})
+    values = {
+        "ids": (tensor("numbers", (3,), "I32"), "I32"),
+        "rows": ({"op": "gather_rows", "ids": "ids", "of": tensor("t", (8, 64), "BF16")}, "BF16"),
+        "other": (tensor("o", (8, 64), "BF16"), "BF16"),
+    }
+    rules = [
+        {"object": name, "value": value, "encode": "copy_words", "format": fmt}
+        for name, (value, fmt) in values.items()
+    ]
+    findings = Findings()
+    document = json.dumps(recipe(rules, inputs={"counts": {"kind": "file"}})).encode()
+    parsed = parse_recipe(document, findings)
+    assert parsed is not None, list(findings)
+    made = bind(parsed, {"base": DiskFiles(tmp_path)}, {"counts": MemorySource("counts", b"x")}, findings)
+    assert made is not None, list(findings)
+
+    def keys(digests: Names) -> dict[str, str]:
+        against = Against(made)
+        return {
+            item.name: object_key("i", asked(CHECKS), against, item, (), digests) for item in made.objects
+        }
+
+    plain = keys(Names())
+    for other, concerned in ((OtherNumbers(), {"ids", "rows"}), (OtherCounts(), {"rows"})):
+        assert {name for name, key in keys(other).items() if key != plain[name]} == concerned
