@@ -20,8 +20,17 @@ INVENTORY: tuple[Definition, ...] = (
         "The contract is not stated for the framing revision of this file.",
         "A file of revision 3, which has no identity and orders objects as it likes, or a target for revision 2 alone.",
         "Names, kinds, shapes, formats and layouts were compared; identity, order and placement only where the "
-        "revision has them.",
-        where="revision; stated: the revisions of the contract",
+        "revision has them. For a canonical file convert to a revision that the contract is stated for.",
+        where="revision; stated: the revisions of the contract; not_judged: what `--canonical` asked for in vain",
+    ),
+    advisory(
+        "inventory.claim_differs",
+        None,
+        "The provenance in a file of revision 3 claims another identity than that of the target.",
+        "A target of another model with the same inventory, or a claim that was edited. Claims are read and never "
+        "taken as proof, so nothing fails for them.",
+        "Ask for the target that the file claims, or find out where the claim comes from.",
+        where="path: of the member",
     ),
     error(
         "inventory.object_missing",
@@ -81,6 +90,16 @@ INVENTORY: tuple[Definition, ...] = (
         "Nothing, unless a canonical file is wanted: then convert again.",
         where="kind: slack, trailing or nonzero; bytes: length of the stretch; file",
         severity_by="`--canonical` makes it an error",
+    ),
+    error(
+        "inventory.object_unbound",
+        "B7",
+        "A file of revision 3 binds the name of a tensor to something else or to a part of it, or does not bind it "
+        "at all.",
+        "An edit of the directory, or bindings of another release. An object needs no binding of its own where views "
+        "and aliases of the target are bound that hold every element of it.",
+        _CONVERT,
+        where="path: of the binding",
     ),
     error(
         "inventory.view_unbound",

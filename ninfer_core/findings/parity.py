@@ -1,6 +1,6 @@
 """Codes of the check `parity`: artifact against source under a recipe (check catalogue F)."""
 
-from ninfer_core.findings.definition import Definition, error
+from ninfer_core.findings.definition import Definition, advisory, error
 
 PARITY: tuple[Definition, ...] = (
     error(
@@ -144,6 +144,25 @@ PARITY: tuple[Definition, ...] = (
         "Kind, format or shape of an object differ from what the recipe makes.",
         "Another recipe made this artifact.",
         "Use the recipe that made the artifact; revision 3 names it by digest in its provenance.",
+    ),
+    error(
+        "parity.section_differs",
+        None,
+        "Components, bindings, uses or metadata of a file of revision 3 are not those that the recipe gives it.",
+        "Another recipe or another converter made this artifact, or its directory was edited: equal words bound to "
+        "other names are another model.",
+        "Use the recipe that made the artifact, or state in the recipe the `components` and `metadata` that are right.",
+        where="path: of the member",
+    ),
+    advisory(
+        "parity.claim_differs",
+        None,
+        "The provenance in a file of revision 3 claims another recipe, identity or source than those that it was "
+        "verified with.",
+        "Another recipe of the same words, or a claim that was edited. Claims are read and never taken as proof: they "
+        "neither pass nor fail anything.",
+        "Find out which recipe made the artifact; what was verified holds for the recipe in the report.",
+        where="path: of the member",
     ),
     error(
         "parity.identity_differs",

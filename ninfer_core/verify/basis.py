@@ -20,6 +20,7 @@ from ninfer_core.verify import inventory
 from ninfer_core.verify.against import NO_RECIPE, NO_SOURCES, NO_TARGET, UNBOUND, Against, ObjectPlan, pair
 from ninfer_core.verify.checks import Asked, CheckName
 from ninfer_core.verify.pool import Pool
+from ninfer_core.verify.stated import compare_sections
 
 if TYPE_CHECKING:
     from ninfer_core.verify.relations import Relation
@@ -174,9 +175,10 @@ def _sources(
         return
     found = Findings()
     plans = pair(artifact, plan, found)
-    if basis.target is None or plan.target is None or plan.target.digest != basis.target.digest:
-        findings.extend(
-            found
-        )  # else check `inventory` said it: the recipe makes just the objects of the target
+    # What check `inventory` said is not said again: the recipe makes just the objects of its target.
+    same = basis.target is not None and plan.target is not None and plan.target.digest == basis.target.digest
+    if not same:
+        findings.extend(found)
+    compare_sections(artifact, plan, basis.target if same else None, basis.excluded, findings)
     ordinals = {item.name: item.ordinal for item in artifact.readable}
     basis.plans = {name: item for name, item in plans.items() if ordinals[name] not in basis.excluded}

@@ -1,60 +1,82 @@
-"""B7 in revision 3: what a file binds under the name of a role of the target has to be what the target binds there.
+"""B7 in revision 3: what a file binds under the names of a target's objects and roles has to be what the target says.
 
-In revisions 1 and 2 a file binds nothing: a view whose parent passes B3 binds as the target was read, since its rows
-were compared with the parent's there.
+A tensor is bound as a whole under its own name, which is what `convert` writes, or in parts: its roles, views and
+aliases that the target states, hold every element of it. In revisions 1 and 2 a file binds nothing: a view whose parent
+passes B3 binds as the target was read, since its rows were compared with the parent's there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 from ninfer_core.containers.directory import ResourceObject, TensorObject
 from ninfer_core.findings import Findings
 from ninfer_core.strict_json import show
-from ninfer_core.targets.target import Alias, Target, View
+from ninfer_core.targets.target import Alias, Target
 
 Stored = Mapping[str, TensorObject | ResourceObject]
-_Parts = list[tuple[str, int, int]]  # object, first element, end
+Parts = list[tuple[str, int, int]]  # object, first element, end
+
+
+@dataclass(frozen=True, slots=True)
+class _Role:
+    """A name other than an object's own; `parts` are what the target binds it to."""
+
+    kind: Literal["view", "alias"]
+    name: str
+    objects: tuple[str, ...]
+    parts: Parts
+    judged: bool = True  # an axis order, or several objects, is nothing that a binding can express
 
 
 def check_roles(sections: Mapping[str, Any], target: Target, stored: Stored, findings: Findings) -> None:
-    """Compare the bindings of a file with views and aliases; `stored` are the objects that pass B2 and B3.
+    """Compare the bindings of a file with objects, views and aliases; `stored` are those that pass B2 and B3.
 
-    A role that the file does not bind, or whose objects are not there, is not judged; nor is an alias with an axis
-    order, which a binding cannot express.
+    What concerns other objects is not judged. A role other than an object's own name may be left out.
     """
     bindings: Mapping[str, Any] = sections.get("bindings") or {}
-    for view in target.views:
-        parent = stored.get(view.parent)
-        if view.name in bindings and isinstance(parent, TensorObject):
-            wanted = [_rows(parent, view.begin, view.end)]
-            found = _parts(bindings[view.name], stored)
-            if found != wanted:
-                _report_view(view, wanted, found, findings)
-    for alias in target.aliases:
-        if alias.role not in bindings or alias.axes is not None or len(alias.objects) != 1:
+    held: dict[
+        str, list[tuple[int, int]]
+    ] = {}  # elements of each object that a role holds as the target says
+    for role in _roles(target, stored):
+        if role.name not in bindings:
             continue
-        item = stored.get(alias.objects[0])
-        if isinstance(item, TensorObject):
-            begin, end = alias.rows or (0, item.shape[0] if item.shape else 1)
-            wanted = [_rows(item, begin, end)]
-            found = _parts(bindings[alias.role], stored)
-            if found != wanted:
-                _report_alias(alias, wanted, found, findings)
+        found = bound_parts(bindings[role.name], stored)
+        if found == role.parts:
+            for name, begin, end in found:
+                held.setdefault(name, []).append((begin, end))
+        elif role.judged:
+            _report_role(role, found, findings)
+    for wanted in target.objects:
+        item = stored.get(wanted.name)
+        if not isinstance(item, TensorObject):
+            continue
+        whole = [_whole(item)]
+        if item.name not in bindings:
+            if not _tiles(held.get(item.name, []), whole[0][2]):
+                _report_object(item, whole, None, findings)
+        elif (found := bound_parts(bindings[item.name], stored)) != whole:
+            _report_object(item, whole, found, findings)
 
 
-def _rows(item: TensorObject, begin: int, end: int) -> tuple[str, int, int]:
-    """Rows as the range of logical elements that a binding states."""
-    width = prod(item.shape[1:])
-    return item.name, begin * width, end * width
+def judged_roles(sections: Mapping[str, Any], target: Target, stored: Stored) -> frozenset[str]:
+    """The names about whose bindings `check_roles` has the last word: those it judges, and those that are right."""
+    bindings: Mapping[str, Any] = sections.get("bindings") or {}
+    names = set(target.by_name)
+    for role in _roles(target, stored):
+        right = role.name in bindings and bound_parts(bindings[role.name], stored) == role.parts
+        if role.judged or right:
+            names.add(role.name)
+    return frozenset(names)
 
 
-def _parts(binding: Mapping[str, Any], stored: Stored) -> _Parts:
+def bound_parts(binding: Mapping[str, Any], stored: Stored) -> Parts:
     """What a binding holds, neighbouring parts of one object joined; its form was checked with the structure."""
     if "object" in binding:
         item = stored.get(binding["object"])
-        return [(binding["object"], 0, prod(item.shape) if isinstance(item, TensorObject) else 0)]
-    joined: _Parts = []
+        return [_whole(item) if isinstance(item, TensorObject) else (binding["object"], 0, 0)]
+    joined: Parts = []
     for part in binding["parts"]:
         begin, end = part["range"]
         if joined and joined[-1][0] == part["object"] and joined[-1][2] == begin:
@@ -64,30 +86,75 @@ def _parts(binding: Mapping[str, Any], stored: Stored) -> _Parts:
     return joined
 
 
-def _report_view(view: View, wanted: _Parts, found: _Parts, findings: Findings) -> None:
-    expected, bound = _shown(wanted), _shown(found)
+def _roles(target: Target, stored: Stored) -> Iterator[_Role]:
+    """Views and aliases whose objects are all there."""
+    for view in target.views:
+        parent = stored.get(view.parent)
+        if isinstance(parent, TensorObject):
+            yield _Role("view", view.name, (view.parent,), [_rows(parent, view.begin, view.end)])
+    for alias in target.aliases:
+        items = [stored.get(name) for name in alias.objects]
+        tensors = [item for item in items if isinstance(item, TensorObject)]
+        if len(tensors) == len(items):
+            expressible = alias.axes is None and len(items) == 1
+            yield _Role("alias", alias.role, alias.objects, _alias_parts(alias, tensors), expressible)
+
+
+def _alias_parts(alias: Alias, items: list[TensorObject]) -> Parts:
+    if alias.rows is None:
+        return [_whole(item) for item in items]
+    return [_rows(item, *alias.rows) for item in items]
+
+
+def _whole(item: TensorObject) -> tuple[str, int, int]:
+    return item.name, 0, prod(item.shape)
+
+
+def _rows(item: TensorObject, begin: int, end: int) -> tuple[str, int, int]:
+    """Rows as the range of logical elements that a binding states."""
+    width = prod(item.shape[1:])
+    return item.name, begin * width, end * width
+
+
+def _tiles(ranges: list[tuple[int, int]], count: int) -> bool:
+    """Whether the ranges hold every element; one may be in several."""
+    reached = 0
+    for begin, end in sorted(ranges):
+        if begin > reached:
+            return False
+        reached = max(reached, end)
+    return reached >= count
+
+
+def _report_role(role: _Role, found: Parts, findings: Findings) -> None:
+    expected, bound = _shown(role.parts), _shown(found)
+    is_view = role.kind == "view"
+    where = {"view": role.name, "parent": role.objects[0]}
     findings.add(
-        "inventory.view_unbound",
-        f"the view {show(view.name)} is bound to {bound}, not to {expected}",
-        object=view.parent,
-        where={"view": view.name, "parent": view.parent},
+        f"inventory.{role.kind}_unbound",
+        f"the {'view' if is_view else 'role'} {show(role.name)} is bound to {bound}, not to {expected}",
+        object=role.objects[0],
+        where=where if is_view else {"role": role.name, "objects": list(role.objects)},
         expected=expected,
         found=bound,
     )
 
 
-def _report_alias(alias: Alias, wanted: _Parts, found: _Parts, findings: Findings) -> None:
-    expected, bound = _shown(wanted), _shown(found)
+def _report_object(item: TensorObject, whole: Parts, found: Parts | None, findings: Findings) -> None:
+    expected = _shown(whole)
+    bound = "no binding of its name, nor of roles that hold all of it" if found is None else _shown(found)
+    told = f"has {bound}" if found is None else f"is bound to {bound}, not to all of the object"
     findings.add(
-        "inventory.alias_unbound",
-        f"the role {show(alias.role)} is bound to {bound}, not to {expected}",
-        object=alias.objects[0],
-        where={"role": alias.role, "objects": list(alias.objects)},
+        "inventory.object_unbound",
+        f"{show(item.name)} {told}",
+        object=item.name,
+        ordinal=item.ordinal,
+        where={"path": f"bindings.{item.name}"},
         expected=expected,
         found=bound,
     )
 
 
-def _shown(parts: _Parts) -> str:
+def _shown(parts: Parts) -> str:
     first = ", ".join(f"elements [{begin}, {end}) of {show(name)}" for name, begin, end in parts[:8])
     return f"{first} and {len(parts) - 8} more" if len(parts) > 8 else first

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ninfer_core.containers.directory import Artifact, ResourceObject, TensorObject
+from ninfer_core.documents.contrast import contradictions
 from ninfer_core.findings import Findings
 from ninfer_core.layouts.base import Shape
 from ninfer_core.strict_json import show
@@ -30,8 +31,10 @@ class Compared:
 def compare(artifact: Artifact, target: Target, canonical: bool, findings: Findings) -> Compared:
     """B1 to B5 and B7 of an artifact whose structure is sound; every difference is a finding.
 
-    Order is an advisory, with `canonical` an error, and a rule of revisions 1 and 2. Revision 3 has no identity.
+    Order is an advisory, with `canonical` an error, and a rule of revisions 1 and 2: of revision 3 it is said that
+    nobody judged it. Revision 3 has no identity either, but its provenance may claim one.
     """
+    _check_revision(artifact, target, canonical, findings)
     _check_identity(artifact, target, findings)
     stored = {item.name: item for item in artifact.readable}
     missing, partial = _absent(stored, target)
@@ -54,18 +57,31 @@ def compare(artifact: Artifact, target: Target, canonical: bool, findings: Findi
     return Compared(excluded, (*missing, *(name for names in partial.values() for name in names)))
 
 
+def _check_revision(artifact: Artifact, target: Target, canonical: bool, findings: Findings) -> None:
+    if artifact.revision in target.revisions:
+        return
+    stated = " and ".join(map(str, target.revisions))
+    unjudged = canonical and artifact.revision > 2
+    asked = "; the canonical order and placement that were asked for are not judged" if unjudged else ""
+    findings.add(
+        "inventory.revision_not_stated",
+        f"the contract is stated for revision {stated}, this is a file of revision {artifact.revision}{asked}",
+        where={
+            "revision": artifact.revision,
+            "stated": list(target.revisions),
+            **({"not_judged": ["order", "placement"]} if unjudged else {}),
+        },
+        expected=stated,
+        found=artifact.revision,
+    )
+
+
 def _check_identity(artifact: Artifact, target: Target, findings: Findings) -> None:
-    if artifact.revision not in target.revisions:
-        stated = " and ".join(map(str, target.revisions))
-        findings.add(
-            "inventory.revision_not_stated",
-            f"the contract is stated for revision {stated}, this is a file of revision {artifact.revision}",
-            where={"revision": artifact.revision, "stated": list(target.revisions)},
-            expected=stated,
-            found=artifact.revision,
-        )
+    if artifact.revision > 2:
+        _compare_claim(artifact, target, findings)
+        return
     model_id, weights_id = identity(artifact)
-    if artifact.revision > 2 or (model_id, weights_id) == (target.model_id, target.weights_id):
+    if (model_id, weights_id) == (target.model_id, target.weights_id):
         return
     differs = [
         name
@@ -84,6 +100,19 @@ def _check_identity(artifact: Artifact, target: Target, findings: Findings) -> N
         expected=target.identity,
         found=found,
     )
+
+
+def _compare_claim(artifact: Artifact, target: Target, findings: Findings) -> None:
+    wanted = {"model_id": target.model_id, "weights_id": target.weights_id}
+    claimed = artifact.sections.get("provenance", {})
+    for claim in contradictions("provenance", claimed, {"identity": wanted}):
+        findings.add(
+            "inventory.claim_differs",
+            f"{claim.path} claims {claim.a}, the target is {claim.b}; a claim is no proof",
+            where={"path": claim.path},
+            expected=claim.b,
+            found=claim.a,
+        )
 
 
 def _absent(stored: Mapping[str, Item], target: Target) -> tuple[list[str], dict[str, list[str]]]:

@@ -278,7 +278,7 @@ def test_the_objects_of_a_partial_bundle_that_are_there_go_on_to_other_checks():
 # Revision 3.
 
 
-def revision_3(bindings: Mapping[str, Any], renamed: str | None = None) -> bytes:
+def revision_3(bindings: Mapping[str, Any], renamed: str | None = None, **members: Any) -> bytes:
     """A file of revision 3 with the objects of `sound()`."""
     spelled = {"BF16": "bf16", "Q4G64_F16S": "q4_g64_fp16", "W8G32_F16S": "q8_g32_fp16"}
     layouts = {"contiguous-le-v1": "contiguous_le_v1", "row-split-k128-v1": "row_split_k128_v1"}
@@ -300,6 +300,7 @@ def revision_3(bindings: Mapping[str, Any], renamed: str | None = None) -> bytes
         "bindings": bindings,
         "uses": [],
         "files": [{"path": None, "payload_bytes": size}],
+        **members,
     }
     return ninfer_file(3, root, bytes(size))
 
@@ -310,23 +311,60 @@ def parts(*ranges: tuple[str, int, int]) -> Mapping[str, Any]:
 
 
 QKV = "layers/0/qkv"  # [12, 16]; the view layers/0/k is its rows 4 to 8
+OWN = {item.name: {"object": item.name} for item in sound().objects if item.kind == "tensor"}
+VIEWS = {
+    f"layers/0/{part}": parts((QKV, begin, begin + 64)) for part, begin in (("q", 0), ("k", 64), ("v", 128))
+}
+
+
+def without(*names: str) -> Mapping[str, Any]:
+    """What the writer binds, but for these."""
+    return {name: binding for name, binding in OWN.items() if name not in names}
 
 
 @pytest.mark.parametrize(
     "bindings",
     [
-        {},
-        {"layers/0/k": parts((QKV, 64, 128))},
-        {"layers/0/k": parts((QKV, 64, 80), (QKV, 80, 128))},
-        {"head": {"object": "norm"}, "another": {"object": QKV}},
+        OWN,
+        {**OWN, QKV: parts((QKV, 0, 192))},
+        {**OWN, QKV: parts((QKV, 0, 80), (QKV, 80, 192))},
+        {**OWN, "layers/0/k": parts((QKV, 64, 128))},
+        {**OWN, "layers/0/k": parts((QKV, 64, 80), (QKV, 80, 128))},
+        {**OWN, "head": {"object": "norm"}, "another": {"object": QKV}},
+        {**without(QKV), **VIEWS},
+        {**without("norm"), "head": {"object": "norm"}},
     ],
-    ids=["none", "rows", "rows in two parts", "alias"],
+    ids=[
+        "own",
+        "range",
+        "two ranges",
+        "rows",
+        "rows in two parts",
+        "alias",
+        "views that tile",
+        "alias alone",
+    ],
 )
 def test_revision_3_is_compared_name_by_name(tmp_path: Path, bindings: Mapping[str, Any]):
     path = written(tmp_path / "a.ninfer", revision_3(bindings))
-    _, findings = inventory(path, sound(), canonical=True)
+    _, findings = inventory(path, sound())
     (finding,) = findings  # nothing but that the contract is not stated for it
     assert finding.code == "inventory.revision_not_stated"
+    assert "not_judged" not in finding.where
+
+
+def test_what_canonical_asks_of_revision_3_is_said_to_be_unjudged(tmp_path: Path):
+    """A nonzero gap is a rule of the canonical writer of revisions 1 and 2: here it stays what it always is."""
+    content = bytearray(revision_3(OWN))
+    artifact, _ = opened(written(tmp_path / "a.ninfer", bytes(content)))
+    assert artifact is not None
+    content[artifact.files[0].payload_offset + artifact.objects[0].bytes] = 1
+    _, findings = inventory(written(tmp_path / "a.ninfer", bytes(content)), sound(), canonical=True)
+    assert not findings.errors
+    told, gap = findings
+    assert (told.code, gap.code) == ("inventory.revision_not_stated", "structure.unreferenced_bytes")
+    assert told.where["not_judged"] == ["order", "placement"]
+    assert "canonical order and placement that were asked for are not judged" in told.message
 
 
 @pytest.mark.parametrize(
@@ -341,14 +379,57 @@ def test_revision_3_is_compared_name_by_name(tmp_path: Path, bindings: Mapping[s
     ids=["other rows", "whole parent", "other parent", "other object", "part of it"],
 )
 def test_roles_bound_otherwise_are_named(tmp_path: Path, bindings: Mapping[str, Any], code: str, name: str):
-    path = written(tmp_path / "a.ninfer", revision_3(bindings))
+    path = written(tmp_path / "a.ninfer", revision_3({**OWN, **bindings}))
     _, findings = inventory(path, sound())
     (finding,) = findings.errors
     assert (finding.code, finding.object) == (code, name)
 
 
+OTHER = "layers/1/qkv"  # of the same shape and format
+
+
+@pytest.mark.parametrize(
+    ("bindings", "names"),
+    [
+        ({**OWN, QKV: {"object": OTHER}, OTHER: {"object": QKV}}, [QKV, OTHER]),
+        (without("norm"), ["norm"]),
+        ({}, list(OWN)),
+        ({**OWN, "norm": parts(("norm", 0, 10))}, ["norm"]),
+        ({**OWN, "norm": parts(("norm", 8, 16), ("norm", 0, 8))}, ["norm"]),
+        ({**without(QKV), **VIEWS, "layers/0/k": parts((QKV, 64, 127))}, [QKV]),
+        ({**without(QKV), "layers/0/q": VIEWS["layers/0/q"], "layers/0/v": VIEWS["layers/0/v"]}, [QKV]),
+        ({**without(QKV), "another": {"object": QKV}}, [QKV]),
+    ],
+    ids=["exchanged", "removed", "none", "a part", "halves", "a wrong view", "a gap", "a name of its maker"],
+)
+def test_tensors_bound_otherwise_are_named(tmp_path: Path, bindings: Mapping[str, Any], names: list[str]):
+    path = written(tmp_path / "a.ninfer", revision_3(bindings))
+    _, findings = inventory(path, sound())
+    unbound = [finding for finding in findings.errors if finding.code == "inventory.object_unbound"]
+    assert [finding.object for finding in unbound] == names
+    for finding in unbound:
+        assert finding.definition.rule == "B7"
+        assert finding.where == {"path": f"bindings.{finding.object}"}
+        assert finding.expected.startswith("elements [0, ")
+        found = finding.found != "no binding of its name, nor of roles that hold all of it"
+        assert found == (finding.object in bindings)
+
+
+def test_an_identity_that_is_claimed_otherwise_fails_nothing(tmp_path: Path):
+    content = revision_3(
+        OWN, provenance={"identity": {"model_id": "other", "weights_id": "first"}, "by": "x"}
+    )
+    _, findings = inventory(written(tmp_path / "a.ninfer", content), sound())
+    assert not findings.errors
+    (claim,) = [finding for finding in findings if finding.code == "inventory.claim_differs"]
+    assert claim.where == {"path": "provenance.identity.model_id"}
+    assert (claim.expected, claim.found) == ('"own"', '"other"')
+
+
 def test_a_role_of_a_missing_object_is_not_judged(tmp_path: Path):
-    path = written(tmp_path / "a.ninfer", revision_3({"head": {"object": QKV}}, renamed="other"))
+    path = written(
+        tmp_path / "a.ninfer", revision_3({**without("norm"), "head": {"object": QKV}}, renamed="other")
+    )
     _, findings = inventory(path, sound())
     assert set(codes(findings)) == {"inventory.object_missing", "inventory.object_unexpected"}
 
