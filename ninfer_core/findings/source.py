@@ -101,6 +101,14 @@ SOURCE: tuple[Definition, ...] = (
         where="role, tensors: the first of them",
     ),
     advisory(
+        "source.unused_absent",
+        "E2",
+        "`unused_sources` names tensors as left out that the checkpoint does not hold.",
+        "A misspelled name, another revision, or a name of things that are no tensors.",
+        "Correct the names, or leave those out that stand for nothing.",
+        where="role, names: the first of them, check",
+    ),
+    advisory(
         "source.preflight_count",
         "E2",
         "The checkpoint holds fewer tensors than upstream's own preflight asks for.",

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from ninfer_core.documents.fields import Faults
+from ninfer_core.documents.templates import assignments
 from ninfer_core.formats import GroupedFormat
 from ninfer_core.recipes.bundles import BundleTree
-from ninfer_core.recipes.nodes import GatherRows, RankedTokenIds
+from ninfer_core.recipes.nodes import GatherRows, Node, RankedTokenIds, filled
 from ninfer_core.recipes.restrictions import STORED_RULES, Restriction, judges
 from ninfer_core.recipes.rules import Rule
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from ninfer_core.recipes.document import Recipe
 
 MAX_MATCHES: Final = 1 << 22  # names times globs that are compared
+MAX_PAIRS: Final = 1 << 12  # of draft heads and heads, each read whole by check `relations`
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +114,34 @@ def _top_ids(recipe: "Recipe", node: RankedTokenIds) -> tuple[int, ...] | None:
     return None if ranking is None else ranking.top_ids
 
 
+def check_pairs(faults: Faults, rules: Sequence[Rule]) -> None:
+    """A finding where more draft heads would have to be compared with heads than any model has."""
+    if len(list(islice(_head_pairs(rules), MAX_PAIRS + 1))) > MAX_PAIRS:
+        message = "objects that are gathered rows of one matrix, times other encodings of that matrix."
+        expected = f"at most {MAX_PAIRS:,} pairs of them"
+        faults.add("too_many_objects", ("rules",), message, expected, f"more than {MAX_PAIRS:,}")
+
+
 def _head_pairs(rules: Iterable[Rule]) -> Iterator[HeadPair]:
-    single = [
-        rule
-        for rule in rules
-        if not rule.each and rule.producer is None and isinstance(rule.formats[0], GroupedFormat)
-    ]
-    for draft in single:
-        node = draft.value
-        if isinstance(node, BundleTree) or not isinstance(node, GatherRows):
+    own = [rule for rule in rules if rule.producer is None and not isinstance(rule.value, BundleTree)]
+    drafts = [rule for rule in own if isinstance(rule.value, GatherRows)]
+    wanted = {
+        (rule.value.of.shape, rule.value.of.dtype) for rule in drafts if isinstance(rule.value, GatherRows)
+    }
+    heads: dict[Node, list[str]] = {}
+    for head in own:
+        if not isinstance(head.value, BundleTree) and (head.value.shape, head.value.dtype) in wanted:
+            for name, tree in _encoded(head, head.value):
+                heads.setdefault(tree, []).append(name)
+    for draft in drafts:
+        if not isinstance(draft.value, GatherRows):
             continue
-        for head in single:
-            if head.value == node.of:
-                yield HeadPair(head.objects[0], draft.objects[0], node.ids)
+        for name, operand in _encoded(draft, draft.value.of):
+            yield from (HeadPair(head, name, draft.value.ids) for head in heads.get(operand, ()))
+
+
+def _encoded(rule: Rule, tree: Node) -> Iterator[tuple[str, Node]]:
+    """The grouped objects of a rule, each with `tree` as it is for this object."""
+    for name, fmt, values in zip(rule.objects, rule.formats, assignments(rule.each), strict=True):
+        if isinstance(fmt, GroupedFormat):
+            yield name, filled(tree, values)

@@ -1,6 +1,6 @@
 """What a recipe demands of the JSON files beside a checkpoint: `config.json`, and named side files.
 
-Values are plain JSON; numbers compare by value, so 1 is 1.0, and a boolean is no number.
+Numbers compare by their exact decimal value, so 1 is 1.0 and 1.0000000000000000001 is not; a boolean is no number.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,12 @@ from typing import Any, Final
 from ninfer_core.documents.fields import Fields
 from ninfer_core.documents.sets import Sets
 from ninfer_core.recipes.inputs import plain_name
-from ninfer_core.strict_json import Members, Real
+from ninfer_core.strict_json import Huge, Members, Real
 
 CONFIG: Final = "config.json"
 EXACT_MEMBERS: Final = "__exact_members__"
+_NUMBERS: Final = (int, Real, Huge)
+_EXPONENT_DIGITS: Final = 18  # a longer exponent is compared as it is spelled, never made a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,8 @@ class ConfigRules:
         return bool(self.requires or self.absent or self.layer_types is not None)
 
 
-def read_config_rules(fields: Fields, sets: Sets, stated: Mapping[str, Any]) -> ConfigRules:
-    """The members of a source that speak of its JSON files; `stated` is the source as plain JSON."""
+def read_config_rules(fields: Fields, sets: Sets) -> ConfigRules:
+    """The members of a source that speak of its JSON files."""
     requires = fields.object("config_requires") or Members()
     reader = Fields(fields.faults, requires, fields.path("config_requires"), (), tuple(requires))
     for group in requires:
@@ -58,13 +60,9 @@ def read_config_rules(fields: Fields, sets: Sets, stated: Mapping[str, Any]) -> 
         if members is not None and EXACT_MEMBERS in members:
             at = (*reader.path(group),)
             Fields(fields.faults, members, at, (), tuple(members)).texts(EXACT_MEMBERS)
-    groups = {
-        name: stated["config_requires"][name]
-        for name, group in requires.items()
-        if isinstance(group, Members)
-    }
+    groups = {name: group for name, group in requires.items() if isinstance(group, Members)}
     absent = fields.texts("config_absent") or ()
-    return ConfigRules(groups, absent, _layer_types(fields, sets), _side_files(fields, stated))
+    return ConfigRules(groups, absent, _layer_types(fields, sets), _side_files(fields))
 
 
 def _layer_types(fields: Fields, sets: Sets) -> LayerTypes | None:
@@ -83,13 +81,13 @@ def _layer_types(fields: Fields, sets: Sets) -> LayerTypes | None:
     return LayerTypes(member, frozenset(sets[name] or ()), in_set, otherwise)
 
 
-def _side_files(fields: Fields, stated: Mapping[str, Any]) -> tuple[SideFile, ...]:
+def _side_files(fields: Fields) -> tuple[SideFile, ...]:
     found = []
     for index, value in enumerate(fields.array("side_files") or []):
         reader = Fields(fields.faults, value, (*fields.path("side_files"), index), ("file", "members"))
         file, members = plain_name(reader, "file"), reader.object("members")
         if file is not None and members is not None:
-            found.append(SideFile(file, stated["side_files"][index]["members"]))
+            found.append(SideFile(file, members))
     return tuple(found)
 
 
@@ -105,13 +103,32 @@ def at_path(root: Any, path: str) -> tuple[bool, Any]:
 
 def same_value(left: Any, right: Any) -> bool:
     """Whether two JSON values are equal: numbers by value, objects in any order, nothing else loosely."""
-    left, right = (one.value if isinstance(one, Real) else one for one in (left, right))
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
-    if isinstance(left, int | float) and isinstance(right, int | float):
-        return left == right
+    if isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS):
+        return _decimal(left) == _decimal(right)
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         return left.keys() == right.keys() and all(same_value(left[name], right[name]) for name in left)
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(same_value, left, right))
     return type(left) is type(right) and bool(left == right)
+
+
+def _decimal(number: int | Real | Huge) -> tuple[str, str, int, str]:
+    """Sign, significant digits, power of ten, and an exponent that is too long to be added to it.
+
+    Equal values have equal parts whatever their spelling; the time follows the text, not the exponent.
+    """
+    text = str(number) if isinstance(number, int) else number.text
+    mantissa, _, exponent = text.lower().partition("e")
+    sign, mantissa = ("-", mantissa[1:]) if mantissa.startswith("-") else ("", mantissa)
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    if not digits:
+        return "", "", 0, ""
+    significant = digits.rstrip("0")
+    power = len(digits) - len(significant) - len(fraction)
+    below, size = ("-" if exponent.startswith("-") else ""), exponent.lstrip("+-").lstrip("0")
+    if len(size) > _EXPONENT_DIGITS:
+        return sign, significant, power, below + size
+    return sign, significant, power + int(f"{below}{size or 0}"), ""

@@ -80,12 +80,13 @@ class _Config:
                     message = f"{group or 'the root'} has not just these members in this order."
                     self._add(group, message, strict_json.show(wanted), list(value))
                 continue
+            shown = strict_json.show(dict(wanted) if isinstance(wanted, Members) else wanted)
             place = f"{group}.{name}" if group else name
             if name not in value:
-                self._add(place, f"there is no {place}.", strict_json.show(wanted), _NOTHING)
+                self._add(place, f"there is no {place}.", shown, _NOTHING)
             elif not same_value(value[name], wanted):
                 message = f"{place} is not what the recipe demands."
-                self._add(place, message, strict_json.show(wanted), value[name])
+                self._add(place, message, shown, value[name])
 
     def _check_layers(self, rules: ConfigRules) -> None:
         layers = rules.layer_types
@@ -129,14 +130,26 @@ def _compare_configs(
     for group, members in recipe.sources[check.groups_of].config.requires.items():
         left, right = (at_path(configs[role], group)[1] for role in (check.left, check.right))
         for name in members:
-            if name == EXACT_MEMBERS or not isinstance(left, Members) or not isinstance(right, Members):
-                continue  # what is missing is a finding about that role
-            if name in left and name in right and not same_value(left[name], right[name]):
-                place = f"{group}.{name}" if group else name
-                findings.add(
-                    "source.configs_differ",
-                    f"{place} of {check.left} and of {check.right} differ.",
-                    where={"roles": [check.left, check.right], "file": CONFIG, "member": printable(place)},
-                    expected=strict_json.show(left[name]),
-                    found=strict_json.show(right[name]),
-                )
+            have, other = _member(left, name), _member(right, name)
+            if have is not None and other is not None and same_value(have[0], other[0]):
+                continue
+            place = ".".join(part for part in (group, name) if part)
+            lacking = [role for role, one in ((check.left, have), (check.right, other)) if one is None]
+            findings.add(
+                "source.configs_differ",
+                f"{place} of {check.left} and of {check.right} cannot be compared: not in {' and '.join(lacking)}."
+                if lacking
+                else f"{place} of {check.left} and of {check.right} differ.",
+                where={"roles": [check.left, check.right], "file": CONFIG, "member": printable(place)},
+                expected=_NOTHING if have is None else strict_json.show(have[0]),
+                found=_NOTHING if other is None else strict_json.show(other[0]),
+            )
+
+
+def _member(value: Any, name: str) -> tuple[Any] | None:
+    """What an object holds under a name, or all of its names where these are demanded; None where there is nothing."""
+    if not isinstance(value, Members):
+        return None
+    if name == EXACT_MEMBERS:
+        return (list(value),)
+    return (value[name],) if name in value else None

@@ -1,6 +1,6 @@
 """Cross checks: what must hold between the checkpoints of a recipe, or of one beyond the tensors that rules read."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -8,8 +8,7 @@ from ninfer_core import strict_json
 from ninfer_core.documents.fields import Faults, Fields, Path
 from ninfer_core.documents.sets import Sets
 from ninfer_core.documents.templates import assignments, combinations, fill, template_fault
-from ninfer_core.recipes.expansion import required_tensors
-from ninfer_core.recipes.rules import Rule, read_set
+from ninfer_core.recipes.rules import read_set
 from ninfer_core.sources.dtypes import DTYPES
 from ninfer_core.sources.json_text import json_path, listed
 from ninfer_core.strict_json import Json, Members
@@ -105,12 +104,15 @@ class CrossCheckReader:
 
     def equal_source_tensors(self, fields: Fields) -> EqualSourceTensors | None:
         """`equal_source_tensors`."""
-        left, right = self._role(fields, "left"), self._role(fields, "right")
+        left, right = self._two_roles(fields)
         dtype, count = self._dtype(fields), fields.integer("count", 1)
         names = self._names(fields)
         if names is not None and count is not None and len(names) != count:
             message = f"{len(names):,} names where the check counts {count:,}."
             self._faults.add("count_differs", fields.path("count"), message, count, len(names))
+        if names is not None and not names:
+            fields.wrong_value("names", "at least one name")
+            return None
         if left is None or right is None or dtype is None or names is None:
             return None
         return EqualSourceTensors(json_path(fields.at), left, right, dtype, names)
@@ -122,6 +124,9 @@ class CrossCheckReader:
         if dtypes is not None and (unknown := [name for name in dtypes if name not in DTYPES]):
             fields.wrong_value("dtypes", f"dtypes of safetensors, not {', '.join(unknown)[:80]}")
             return None
+        if dtypes is not None and not dtypes:
+            fields.wrong_value("dtypes", "at least one dtype")
+            return None
         if role is None or dtypes is None:
             return None
         return ClosedDtypes(json_path(fields.at), role, dtypes, count)
@@ -130,13 +135,16 @@ class CrossCheckReader:
         """`absent_source_suffixes`."""
         role, of = self._role(fields, "from"), fields.choice("of", *_PREFIXES)
         suffixes = fields.texts("suffixes")
+        if suffixes is not None and not suffixes:
+            fields.wrong_value("suffixes", "at least one suffix")
+            return None
         if role is None or of is None or suffixes is None:
             return None
         return AbsentSuffixes(json_path(fields.at), role, _PREFIXES[of], suffixes)
 
     def equal_configs(self, fields: Fields) -> EqualConfigs | None:
         """`equal_configs`."""
-        left, right = self._role(fields, "left"), self._role(fields, "right")
+        left, right = self._two_roles(fields)
         members = fields.text("members")
         choices = {f"{_GROUPS_BEGIN}{role}{_GROUPS_END}": role for role in self._roles}
         if members is not None and members not in choices:
@@ -155,6 +163,15 @@ class CrossCheckReader:
         if role is None or globs is None or reason is None:
             return None
         return UnusedSources(json_path(fields.at), role, globs, reason)
+
+    def _two_roles(self, fields: Fields) -> tuple[str | None, str | None]:
+        left, right = self._role(fields, "left"), self._role(fields, "right")
+        if left is not None and left == right:
+            fields.wrong_value(
+                "right", f"another role than {strict_json.show(left)}, which always equals itself"
+            )
+            return None, None
+        return left, right
 
     def _role(self, fields: Fields, member: str) -> str | None:
         role = fields.text(member)
@@ -204,23 +221,6 @@ class CrossCheckReader:
             self._faults.add("too_many_objects", path, message, f"{MAX_NAMES:,} in all", f"{count:,} more")
             return None
         return tuple(fill(template, values) for values in assignments(tuple(each)))
-
-
-def check_counts(faults: Faults, checks: Sequence[CrossCheck], rules: Sequence[Rule]) -> None:
-    """Findings for closed dtypes whose stated count is not that of the tensors which rules read."""
-    closed = [
-        (index, check)
-        for index, check in enumerate(checks)
-        if isinstance(check, ClosedDtypes) and check.count is not None
-    ]
-    if not closed:
-        return
-    required = required_tensors(rules)
-    for index, check in closed:
-        read = sum(leaf.dtype in check.dtypes for leaf in required.get(check.role, {}).values())
-        if read != check.count:
-            message = f"rules read {read:,} tensors of these dtypes, the check counts {check.count:,}."
-            faults.add("count_differs", ("cross_checks", index, "count"), message, check.count, read)
 
 
 _Read = Callable[[CrossCheckReader, Fields], CrossCheck | None]

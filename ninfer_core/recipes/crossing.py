@@ -8,9 +8,16 @@ from ninfer_core.documents.templates import assignments, fill
 from ninfer_core.findings import Findings
 from ninfer_core.recipes.accounting import Accounting
 from ninfer_core.recipes.bundles import BundleTree
-from ninfer_core.recipes.crosschecks import WEIGHT, AbsentSuffixes, ClosedDtypes, EqualSourceTensors
+from ninfer_core.recipes.crosschecks import (
+    WEIGHT,
+    AbsentSuffixes,
+    ClosedDtypes,
+    EqualSourceTensors,
+    UnusedSources,
+)
 from ninfer_core.recipes.document import Recipe
 from ninfer_core.recipes.names import compared_names
+from ninfer_core.recipes.restrictions import matches
 from ninfer_core.sources.checkpoint import Checkpoint
 from ninfer_core.sources.json_text import listed, printable
 
@@ -29,6 +36,8 @@ def check_cross(
                 _check_closed(check, checkpoints[check.role], accounting, findings)
             case AbsentSuffixes() if check.role in checkpoints:
                 _check_absent(check, recipe, checkpoints[check.role], findings)
+            case UnusedSources() if check.role in checkpoints:
+                _mention_absent(check, checkpoints[check.role], findings)
 
 
 def _check_pairs(
@@ -101,6 +110,28 @@ def _check_absent(check: AbsentSuffixes, recipe: Recipe, checkpoint: Checkpoint,
             expected="none of them",
             found=listed(there),
             count=len(there),
+        )
+
+
+def _mention_absent(check: UnusedSources, checkpoint: Checkpoint, findings: Findings) -> None:
+    tensors = checkpoint.tensors
+    absent = [
+        glob
+        for glob in dict.fromkeys(check.globs)
+        if not (any(matches(glob, name) for name in tensors) if "*" in glob else glob in tensors)
+    ]
+    if absent:
+        findings.add(
+            "source.unused_absent",
+            f"{len(absent):,} of the names that the recipe leaves out of {check.role} stand for no tensor: {listed(absent)}.",
+            where={
+                "role": check.role,
+                "names": [printable(name) for name in absent[:_NAMED]],
+                "check": check.path,
+            },
+            expected="names of tensors of the checkpoint",
+            found=listed(absent),
+            count=len(absent),
         )
 
 

@@ -19,8 +19,9 @@ from ninfer_core.findings import Findings
 from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.io import ByteSource
 from ninfer_core.recipes.checks import Checks, read_checks
-from ninfer_core.recipes.claims import check_scopes
-from ninfer_core.recipes.crosschecks import CrossCheck, CrossCheckReader, check_counts
+from ninfer_core.recipes.claims import check_pairs, check_scopes
+from ninfer_core.recipes.contradictions import check_reading
+from ninfer_core.recipes.crosschecks import CrossCheck, CrossCheckReader
 from ninfer_core.recipes.encoders import ENCODERS
 from ninfer_core.recipes.fitting import Fitting, stated_target
 from ninfer_core.recipes.inputs import Input, Known, read_input
@@ -126,7 +127,7 @@ def _document(root: Members, faults: Faults, target: Target | None) -> Recipe | 
     recipe_id, rationale = fields.text("recipe_id"), fields.text("rationale")
     sets = read_sets(fields)
     sources = {
-        role: read_source(faults, role, value, sets, stated["sources"][role])
+        role: read_source(faults, role, value, sets)
         for role, value in (fields.object("sources") or {}).items()
     }
     inputs = {
@@ -154,7 +155,8 @@ def _document(root: Members, faults: Faults, target: Target | None) -> Recipe | 
     if not faults.findings.errors:
         # Of a document with faults these would only repeat what is missing already.
         check_scopes(faults, restrictions, sound)
-        check_counts(faults, cross_checks, sound)
+        check_pairs(faults, sound)
+        check_reading(faults, sources, cross_checks, sound)
     if target is not None:
         complete = not faults.findings.errors
         fitting = Fitting(faults, target)

@@ -5,6 +5,7 @@ Dtypes are those of safetensors. Trees come out of `operations.ValueReader`, whi
 
 from dataclasses import dataclass, replace
 
+from ninfer_core.documents.templates import Assignment, fill
 from ninfer_core.layouts.base import Shape
 
 
@@ -159,6 +160,21 @@ def leaves(node: Node) -> tuple[Tensor, ...]:
     if isinstance(node, Tensor):
         return (node,)
     return tuple(leaf for operand in operands(node) for leaf in leaves(operand))
+
+
+def filled(node: Node, values: Assignment) -> Node:
+    """The tree of one object: every name in it with the values of its variables."""
+    match node:
+        case Tensor():
+            return replace(node, name=fill(node.name, values))
+        case RankedTokenIds():
+            return node
+        case EqualScalar(parts):
+            return replace(node, of=tuple(replace(part, name=fill(part.name, values)) for part in parts))
+        case ConcatRows(of):
+            return replace(node, of=tuple(filled(part, values) for part in of))
+        case _:
+            return replace(node, of=filled(node.of, values))
 
 
 def contains(node: Node, *kinds: type[Node]) -> bool:

@@ -1,8 +1,8 @@
 """Where a recipe takes things from: checkpoints by role, and the resources copied out of them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ninfer_core import strict_json
 from ninfer_core.documents.fields import Faults, Fields, Path
@@ -64,10 +64,8 @@ class Resource:
     pin: Pin
 
 
-def read_source(
-    faults: Faults, role: str, value: Json, sets: Sets, stated: Mapping[str, Any]
-) -> Source | None:
-    """The source of `role`, or None after findings; `stated` is the same as plain JSON."""
+def read_source(faults: Faults, role: str, value: Json, sets: Sets) -> Source | None:
+    """The source of `role`, or None after findings."""
     path: Path = ("sources", role)
     kind = value.get("kind") if isinstance(value, dict) else None
     required, optional = _PLACES.get(kind if isinstance(kind, str) else "", ((), _ANY_PLACE))
@@ -78,7 +76,7 @@ def read_source(
     exact = fields.flag("exact_tensor_names")
     shards, equal = fields.integer("shards", 1), fields.flag("shard_set_equals_index")
     mirror, preflight = fields.text("mirror"), fields.integer("upstream_preflight_tensors", 1)
-    config = read_config_rules(fields, sets, stated)
+    config = read_config_rules(fields, sets)
     repository, revision, licence = claims
     if repository is None or revision is None or licence is None or chosen is None or file is None:
         return None

@@ -130,6 +130,18 @@ def test_no_config_is_read_where_nothing_is_demanded() -> None:
         ('"1"', "1", False),
         ("{}", "[]", False),
         ("1" * 60, "1" * 60, True),
+        ("4", "4.0000000000000000000001", False),
+        ("4.00", "0.4E+1", True),
+        ("-0.0", "0", True),
+        ("-1.5", "1.5", False),
+        ("-120e-2", "-1.2", True),
+        ("1" + "0" * 60, "1e60", True),
+        ("1e-999999999999", "10e-1000000000000", True),
+        ("1e-999999999999", "1e-999999999998", False),
+        ("0e-" + "9" * 9000, "0", True),
+        ("1e-" + "9" * 9000, "1e-0" + "9" * 9000, True),
+        ("1e-" + "9" * 9000, "1e-" + "8" * 9000, False),
+        ("1e-" + "9" * 9000, "0", False),
     ],
 )
 def test_values_compare_by_value(left: str, right: str, same: bool) -> None:
@@ -216,8 +228,38 @@ def test_shared_tensors_that_cannot_be_compared(right: Json, code: str) -> None:
     assert findings.items[0].where["tensor"] == "x1.weight"
 
 
+EQUAL = {"check": "equal_configs", "left": "base", "right": "other", "members": "the config_requires groups of the base source"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "places"),
+    [
+        ({}, ["model_type", "text.layers", "text.rope.__exact_members__"]),
+        ({**CONFIG, "text": {}}, ["text.layers", "text.rope.__exact_members__"]),
+        ({**CONFIG, "text": {"layers": 4, "rope": {"a": 1}}}, ["text.rope.__exact_members__"]),
+        ({**CONFIG, "text": {"layers": 4, "rope": {"b": 1, "a": 1}}}, []),
+    ],
+)  # fmt: skip
+def test_what_one_config_lacks_is_not_equal(config: Json, places: list[str]) -> None:
+    demanded = {
+        "": {"model_type": "tiny"},
+        "text": {"layers": 4},
+        "text.rope": {"__exact_members__": ["b", "a"]},
+    }
+    found, _, findings = two_roles([EQUAL], {}, {}, config, config_requires=demanded)
+    assert found == ["source.configs_differ"] * len(places)
+    assert [finding.where["member"] for finding in findings] == places
+
+
+def test_nothing_equals_nothing() -> None:
+    demanded = {"": {"none": 1}}
+    found, _, findings = two_roles([EQUAL], {}, {}, CONFIG, config_requires=demanded)
+    assert found == ["source.config_mismatch", "source.configs_differ"]
+    assert (findings.items[1].expected, findings.items[1].found) == ("nothing", "nothing")
+
+
 def test_equal_configs() -> None:
-    check = {"check": "equal_configs", "left": "base", "right": "other", "members": "the config_requires groups of the base source"}  # fmt: skip
+    check = EQUAL
     demanded = {"": {"model_type": "tiny"}, "text": {"layers": 4}}
     text = {**CONFIG["text"], "layers": 4.0, "types": []}  # type: ignore[dict-item]
     assert two_roles([check], {}, {}, {**CONFIG, "text": text}, config_requires=demanded)[0] == []
@@ -230,6 +272,14 @@ def test_equal_configs() -> None:
 
 CLOSED = {"check": "closed_dtypes", "from": "base", "dtypes": ["F32", "U8"], "count": 1}
 UNUSED = {"check": "unused_sources", "from": "base", "names": ["y", "z.*", "no such"], "meaning": "left out"}
+
+
+SUFFIXES = {
+    "check": "absent_source_suffixes",
+    "from": "base",
+    "of": "fp8_row_matrix prefixes",
+    "suffixes": [".s"],
+}
 
 
 def one_role(cross: list[Any], stored: Json, rules: Any = None, **members: Any) -> Any:
@@ -249,8 +299,9 @@ def test_accounting() -> None:
     stored = {"w": STORED, "y": ("U8", [1], b"y"), "x": ("BF16", [1], b"xx"), "z.1": ("F32", [1], b"zzzz")}
     rules = [RULE, {**RULE, "object": "again"}]
     found, plan, findings = one_role([UNUSED], stored, rules)
-    assert found == ["source.tensor_unaccounted"]
-    (finding,) = findings
+    assert found == ["source.tensor_unaccounted", "source.unused_absent"]
+    finding, absent = findings
+    assert (absent.severity, absent.count, absent.where["names"]) == ("advisory", 1, ["no such"])
     assert (finding.severity, finding.count, finding.where["tensors"]) == ("advisory", 1, ["x"])
     assert accounting_json(plan.accounting) == {
         "base": {
@@ -267,7 +318,34 @@ def test_accounting() -> None:
 
 def test_exact_names_know_no_excuse() -> None:
     stored = {"w": STORED, "y": ("U8", [1], b"y")}
-    assert one_role([UNUSED], stored, exact_tensor_names=True)[0] == ["source.tensor_unexpected"]
+    named = {**UNUSED, "names": ["y"]}
+    assert one_role([named], stored, exact_tensor_names=True)[0] == ["source.tensor_unexpected"]
+
+
+@pytest.mark.parametrize(
+    ("second", "fault"),
+    [
+        (tensor("w", [4, 2], "F32"), True),
+        (tensor("w", [2, 4], "I32"), True),
+        (tensor("w", [2, 4], "F32"), False),
+        ({**tensor("w", [4, 2], "F32"), "from": "other"}, False),
+    ],
+)
+def test_one_tensor_is_not_two_things(second: Json, fault: bool) -> None:
+    rules = [
+        RULE,
+        {**RULE, "object": "again", "value": second, "format": "FP32" if second["dtype"] == "F32" else "I32"},
+    ]
+    found, _, findings = parsed(document(rules, sources={"base": source(), "other": source()}))
+    assert found == ([("source_contradiction", "$.rules[1]")] if fault else [])
+    if fault:
+        assert (findings.items[0].where["tensor"], findings.items[0].where["other"]) == ("w", "$.rules[0]")
+
+
+def test_one_word_may_be_read_as_a_scalar() -> None:
+    word = {"op": "equal_scalar", "from": "base", "names": ["s"]}
+    rules = [{**RULE, "value": word}, {**RULE, "object": "again", "value": tensor("s", [], "F32")}]
+    assert parsed(document(rules))[0] == []
 
 
 def test_upstream_may_ask_for_more_tensors() -> None:
@@ -305,29 +383,42 @@ FAULTS: list[tuple[Any, list[tuple[str, str]]]] = [
     ({}, [("member_missing", "")]),
     ({"check": "equal"}, [("value_invalid", ".check")]),
     ({**CLOSED, "dtypes": ["F31"]}, [("value_invalid", ".dtypes")]),
-    ({**CLOSED, "from": "other"}, [("source_undefined", ".from")]),
+    ({**CLOSED, "from": "third"}, [("source_undefined", ".from")]),
     ({**CLOSED, "count": 2}, [("count_differs", ".count")]),
     ({**CLOSED, "names": []}, [("member_unexpected", "")]),
     ({**UNUSED, "meaning": None}, [("value_type", ".meaning")]),
     ({**UNUSED, "names": ["*"] * 257}, [("value_invalid", ".names")]),
-    ({**PAIR, "right": "base", "count": 3}, [("count_differs", ".count")]),
-    ({**PAIR, "right": "base", "dtype": "B"}, [("dtype_unknown", ".dtype")]),
-    ({**PAIR, "right": "base", "names": [{"name": "{x}"}]}, [("template_invalid", ".names[0].name")]),
-    ({**PAIR, "right": "base", "names": [{"name": "x", "each": {"l": "t"}}]}, [("set_unknown", ".names[0].each.l")]),
-    ({"check": "equal_configs", "left": "base", "right": "base", "members": "all"}, [("value_invalid", ".members")]),
-    ({"check": "absent_source_suffixes", "from": "base", "of": "prefixes", "suffixes": []}, [("value_invalid", ".of")]),
+    ({**PAIR, "count": 3}, [("count_differs", ".count")]),
+    ({**PAIR, "dtype": "B"}, [("dtype_unknown", ".dtype")]),
+    ({**PAIR, "names": [{"name": "{x}"}]}, [("template_invalid", ".names[0].name")]),
+    ({**PAIR, "names": [{"name": "x", "each": {"l": "t"}}]}, [("set_unknown", ".names[0].each.l")]),
+    ({"check": "equal_configs", "left": "base", "right": "other", "members": "all"}, [("value_invalid", ".members")]),
+    ({"check": "absent_source_suffixes", "from": "base", "of": "prefixes", "suffixes": [".s"]}, [("value_invalid", ".of")]),
+    # Checks that nothing could fail:
+    ({**CLOSED, "dtypes": [], "count": 0}, [("value_invalid", ".dtypes")]),
+    ({**PAIR, "names": [], "count": None}, [("value_type", ".count"), ("value_invalid", ".names")]),
+    ({"check": "equal_source_tensors", "left": "base", "right": "other", "dtype": "F32", "names": []}, [("value_invalid", ".names")]),
+    ({**PAIR, "right": "base"}, [("value_invalid", ".right")]),
+    ({**EQUAL, "right": "base"}, [("value_invalid", ".right")]),
+    (EQUAL, [("value_invalid", ".members")]),
+    ({**SUFFIXES, "suffixes": []}, [("value_invalid", ".suffixes")]),
+    # What is left out is not read:
+    ({**UNUSED, "names": ["w"]}, [("unused_source_read", ".names")]),
+    ({**UNUSED, "names": ["x", "*"]}, [("unused_source_read", ".names")]),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("check", "faults"), FAULTS)
 def test_faults_of_cross_checks(check: Any, faults: list[tuple[str, str]]) -> None:
-    found = parsed(document(cross_checks=[check], sets={"s": [0, 1]}))[0]
+    sources = {"base": source(), "other": source()}
+    found = parsed(document(cross_checks=[check], sets={"s": [0, 1]}, sources=sources))[0]
     assert found == [(code, f"$.cross_checks[0]{place}") for code, place in faults]
 
 
 def test_names_of_a_check_are_bounded() -> None:
     names = [{"name": "{a}{b}{c}", "each": dict.fromkeys("abc", "s")}]
-    whole = document(cross_checks=[{**PAIR, "right": "base", "names": names}], sets={"s": list(range(1000))})
+    sources = {"base": source(), "other": source()}
+    whole = document(cross_checks=[{**PAIR, "names": names}], sets={"s": list(range(1000))}, sources=sources)
     assert parsed(whole)[0] == [("too_many_objects", "$.cross_checks[0].names[0]")]
 
 
