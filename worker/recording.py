@@ -10,7 +10,7 @@ from service.records import models as rows
 from service.records.types import now
 from worker.context import Context
 from worker.errors import RowMissing
-from worker.sources import StoredFile, StoredFiles
+from worker.sources import StoredFile
 
 
 def circumstances_of(context: Context, row: rows.Conversion, plan: Plan) -> Circumstances:
@@ -34,11 +34,14 @@ def keep_record(
 
 
 def _read(plan: Plan) -> Read:
-    sources = {}
-    for role, checkpoint in plan.checkpoints.items():
-        folder = checkpoint.folder
-        opened = folder.opened if isinstance(folder, StoredFiles) else []
-        sources[role] = [FileDigest(file.name, file.size, file.sha256) for file in opened]
+    sources = {
+        role: [
+            FileDigest(file.name, file.size, file.sha256)
+            for file in opened.values()
+            if isinstance(file, StoredFile)
+        ]
+        for role, opened in plan.read.items()
+    }
     inputs = {
         name: FileDigest(file.name, file.size, file.sha256)
         for name, file in plan.inputs.items()

@@ -91,6 +91,7 @@ SOURCE: tuple[Definition, ...] = (
         "A source file was written to while it was in use.",
         "A download or a merge still in progress.",
         "Try again when nobody writes to the checkpoint. `convert` wrote nothing.",
+        where="role and file, or input",
     ),
     advisory(
         "source.tensor_unaccounted",

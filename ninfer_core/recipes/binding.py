@@ -23,6 +23,7 @@ from ninfer_core.recipes.making import Maker
 from ninfer_core.recipes.names import compare_tensor, report_unread
 from ninfer_core.recipes.nodes import RankedTokenIds, Tensor, converts
 from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan
+from ninfer_core.recipes.reads import ReadFiles
 from ninfer_core.recipes.roles import compare_names, open_roles
 from ninfer_core.recipes.rules import Rule
 from ninfer_core.sources.checkpoint import Checkpoint
@@ -40,13 +41,9 @@ def bind(
     Raises: CutShort, CannotRead.
     """
     found = Findings()
-    opened = open_roles(recipe, checkpoints, found)
+    folders = {role: ReadFiles.of(given) for role, given in checkpoints.items() if role in recipe.sources}
+    opened = open_roles(recipe, checkpoints, folders, found)
     compare_names(recipe.inputs, inputs, "input", found)
-    folders: dict[str, FileSet] = {
-        role: given.folder if isinstance(given, Checkpoint) else given
-        for role, given in checkpoints.items()
-        if role in recipe.sources
-    }
     check_configs(recipe, folders, found)
     files = open_files(recipe, folders, inputs, found)
     objects = _Objects(recipe, opened, Maker(recipe, opened, inputs, files, found), found)
@@ -69,7 +66,15 @@ def bind(
         for resource in recipe.resources
     ]
     ordered = _in_writer_order([*resources, *tensors], recipe.target)
-    return Plan(recipe, ordered, MappingProxyType(opened), MappingProxyType(dict(inputs)), accounting)
+    read = {role: folder.opened for role, folder in folders.items()}
+    return Plan(
+        recipe,
+        ordered,
+        MappingProxyType(opened),
+        MappingProxyType(dict(inputs)),
+        accounting,
+        MappingProxyType(read),
+    )
 
 
 class _Objects:

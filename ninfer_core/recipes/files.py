@@ -20,8 +20,9 @@ def open_files(
     """
     for name, wanted in recipe.inputs.items():
         if name in inputs:
-            check_pin(inputs[name], wanted.pin, {"input": name, "file": inputs[name].name}, None, findings)
-            _check_rows(inputs[name], wanted, findings)
+            where = {"input": name, "file": inputs[name].name}
+            if _has_its_rows(inputs[name], wanted, findings):
+                check_pin(inputs[name], wanted.pin, where, None, findings)
     found: dict[str, ByteSource] = {}
     for resource in recipe.resources:
         source = _open(resource, folders, inputs, findings)
@@ -48,6 +49,7 @@ def check_pin(
 ) -> None:
     """Findings where `source` is not what `pin` says. Raises: CutShort, CannotRead."""
     if pin.bytes is not None and source.size != pin.bytes:
+        # No need to read it: a file of another size has another digest.
         findings.add(
             "source.file_size_mismatch",
             f"{source.name} has {source.size:,} bytes, the recipe pins {pin.bytes:,}.",
@@ -56,7 +58,7 @@ def check_pin(
             expected=f"{pin.bytes:,} bytes",
             found=f"{source.size:,} bytes",
         )
-    if pin.sha256 is not None and (digest := sha256(source)) != pin.sha256:
+    elif pin.sha256 is not None and (digest := sha256(source)) != pin.sha256:
         findings.add(
             "source.file_digest_mismatch",
             f"{source.name} is not the file that the recipe pins.",
@@ -67,10 +69,11 @@ def check_pin(
         )
 
 
-def _check_rows(source: ByteSource, wanted: Input, findings: Findings) -> None:
+def _has_its_rows(source: ByteSource, wanted: Input, findings: Findings) -> bool:
+    """Whether a ranking is as large as its rows; a pinned size is the same, and is compared with the pin."""
     ranking = wanted.ranking
     if ranking is None or wanted.pin.bytes is not None or source.size == ranking.bytes:
-        return  # a pinned size is that of the rows, and was compared
+        return True
     findings.add(
         "source.file_size_mismatch",
         f"{source.name} has {source.size:,} bytes, {ranking.rows} rows of {ranking.row_width:,} counts take {ranking.bytes:,}.",
@@ -78,6 +81,7 @@ def _check_rows(source: ByteSource, wanted: Input, findings: Findings) -> None:
         expected=f"{ranking.bytes:,} bytes",
         found=f"{source.size:,} bytes",
     )
+    return False
 
 
 def _where(resource: Resource) -> dict[str, object]:

@@ -22,6 +22,7 @@ from ninfer_core.recipes.trees import expanded_tree
 from ninfer_core.recipes.values import Value
 from ninfer_core.sources.checkpoint import Checkpoint
 from ninfer_core.sources.dtypes import DTYPES
+from ninfer_core.sources.json_text import printable
 from ninfer_core.targets import Target
 
 
@@ -82,7 +83,8 @@ class ResourcePlan:
 class Plan:
     """Objects in writer order: the target's, else resources and then rules in document order.
 
-    `accounting` says of every source tensor, by role, what became of it.
+    `accounting` says of every source tensor, by role, what became of it; `read` are the files of each role that anything
+    was read of, with tensors or beside them, by name.
     """
 
     recipe: Recipe
@@ -90,6 +92,7 @@ class Plan:
     checkpoints: Mapping[str, Checkpoint]
     inputs: Mapping[str, ByteSource]
     accounting: Accounting
+    read: Mapping[str, Mapping[str, ByteSource]]
 
     @property
     def target(self) -> Target | None:
@@ -106,19 +109,14 @@ def report_source_changes(plan: Plan, findings: Findings) -> None:
     """A finding for every file that was written to since the plan was bound: what was read is then no one thing."""
     found = Findings()
 
-    def compare(kind: str, name: str, what: str | None) -> None:
-        if what is not None:
-            where = {kind: name}
-            found.add(
-                "source.changed", f"{kind} {name}: {what}", where=where, expected="no change", found=what
-            )
+    def compare(shown: str, source: ByteSource, **where: str) -> None:
+        if what := source.changed():
+            found.add("source.changed", f"{shown}: {what}", where=where, expected="no change", found=what)
 
-    for role, checkpoint in plan.checkpoints.items():
-        compare("role", role, checkpoint.changed())
+    for role, files in plan.read.items():
+        for name, source in files.items():
+            compare(f"{printable(name)} of {role}", source, role=role, file=printable(name))
     for name, source in plan.inputs.items():
-        compare("input", name, source.changed())
-    for item in plan.objects:
-        if isinstance(item, ResourcePlan) and item.role is not None:
-            compare("file", item.file, item.source.changed())
+        compare(f"input {name}", source, input=name)
     found.blame("source")
     findings.extend(found)

@@ -12,9 +12,12 @@ from ninfer_core.sources.json_text import listed, printable
 
 
 def open_roles(
-    recipe: Recipe, given: Mapping[str, Checkpoint | FileSet], findings: Findings
+    recipe: Recipe,
+    given: Mapping[str, Checkpoint | FileSet],
+    folders: Mapping[str, FileSet],
+    findings: Findings,
 ) -> dict[str, Checkpoint]:
-    """The checkpoint of each role that could be opened. Raises: CannotRead."""
+    """The checkpoint of each role that could be opened, out of `folders` where it was not yet. Raises: CannotRead."""
     compare_names(recipe.sources, given, "role", findings)
     opened = {}
     for role, source in recipe.sources.items():
@@ -33,7 +36,7 @@ def open_roles(
                 )
                 continue
         else:
-            checkpoint = open_checkpoint(what, source.kind, source.file, findings)
+            checkpoint = open_checkpoint(folders[role], source.kind, source.file, findings)
         if checkpoint is not None:
             _compare_shards(source, checkpoint, findings)
             opened[role] = checkpoint

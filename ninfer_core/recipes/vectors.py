@@ -86,6 +86,10 @@ def read_ranked_token_ids(reader: Reader, fields: Fields) -> RankedTokenIds | No
     count, resource = fields.integer("count", 1), fields.text("special_ids_from")
     ranking = _ranking(reader, fields, width)
     sound = True
+    if candidates is not None and candidates > MAX_IDS:
+        # Their counts are in memory while they are sorted, and ids are words of I32.
+        fields.wrong_value("candidates", f"at most {MAX_IDS:,} ids")
+        sound = False
     if resource is not None and resource not in reader.known.resources:
         shown, known = strict_json.show(resource), listed(reader.known.resources)
         message = f"no resource makes {shown}."

@@ -194,11 +194,17 @@ class TensorPass:
 
 
 def sampled_rows(item: TensorObject, plan: TensorPlan, sample: Sample) -> tuple[range, ...] | None:
-    """The rows that a sample compares; None where that is every row, as where a bound is about the whole tensor."""
+    """The rows that a sample compares; None where that is every row, as where a bound is about the whole tensor.
+
+    So it is where nobody can say at which rows pieces meet: no sample would hold both sides of every joint.
+    """
     bound = None if plan.producer is None else plan.producer.bound
     if bound is not None and (bound.nmse is not None or bound.min_sqnr_db is not None):
         return None
-    rows = plan_rows(item, sample, joints(plan.tree))
+    meeting = joints(plan.tree)
+    if meeting is None:
+        return None
+    rows = plan_rows(item, sample, meeting)
     return None if sum(map(len, rows)) == matrix_of(item)[0] else rows
 
 

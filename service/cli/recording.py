@@ -7,7 +7,6 @@ from typing import Any
 
 from ninfer_core.convert import Conversion, Record
 from ninfer_core.identity import FileDigest
-from ninfer_core.io import ByteSource, DiskFiles
 from ninfer_core.provenance import Circumstances, Read, canonical, provenance_record
 from ninfer_core.recipes import Plan
 from service import circumstances
@@ -16,7 +15,7 @@ from service.cli.output import RECORD_SUFFIX
 
 def recorded(plan: Plan, out: Path, output: Mapping[str, Any], begin: float) -> Record:
     """The record of a conversion that began at `begin` (monotonic); `output` is what it writes, as a job would ask."""
-    sources = {role: _opened(plan, role) for role in plan.checkpoints}
+    sources = {role: tuple(opened.values()) for role, opened in plan.read.items()}
     files = [*(file for opened in sources.values() for file in opened), *plan.inputs.values()]
 
     def make(conversion: Conversion, digests: Sequence[FileDigest]) -> bytes:
@@ -34,8 +33,3 @@ def recorded(plan: Plan, out: Path, output: Mapping[str, Any], begin: float) -> 
         return canonical(provenance_record(plan, conversion, read, how))
 
     return Record(out.with_name(out.name + RECORD_SUFFIX), files, make)
-
-
-def _opened(plan: Plan, role: str) -> Sequence[ByteSource]:
-    folder = plan.checkpoints[role].folder
-    return folder.opened if isinstance(folder, DiskFiles) else ()

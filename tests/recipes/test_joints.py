@@ -83,5 +83,73 @@ def test_a_joint_lies_where_two_parts_meet():
 @pytest.mark.parametrize("blocks", [MOST_JOINTS + 2, 1 << 60])
 def test_joints_are_bounded_whatever_a_document_states(blocks: int):
     many = {"op": "row_blocks", "blocks": blocks, "stride": 2, "begin": 0, "end": 1, "of": named("q", 2)}
-    found = joints(many)
-    assert np.array_equal(found, np.arange(1, MOST_JOINTS + 1))
+    assert joints(many) is None
+    most = {**many, "blocks": MOST_JOINTS + 1}
+    assert joints(most) == tuple(range(1, MOST_JOINTS + 1))
+    assert joints({"op": "concat_rows", "of": [most, named("k", 2)]}) is None
+
+
+def shaped(shape: list[int], *parts: int) -> dict[str, Any]:
+    """A reshape of joined tensors of [rows, 4]."""
+    joined = {"op": "concat_rows", "of": [tensor(f"t{n}", [rows, 4], "BF16") for n, rows in enumerate(parts)]}
+    return {"op": "reshape", "shape": shape, "of": joined}
+
+
+@pytest.mark.parametrize(
+    ("shape", "parts", "found"),
+    [
+        ([6, 2, 2], (2, 4), (2,)),
+        ([3, 8], (2, 4), (1,)),
+        ([12, 2], (2, 4), (4,)),
+        ([24], (2, 4), (8,)),
+        ([3, 8], (1, 5), None),
+        ([2, 12], (1, 2, 3), None),
+        ([2, 12], (3, 3), (1,)),
+        ([1, 24], (6,), ()),
+    ],
+)
+def test_a_joint_keeps_its_place_through_a_reshape(
+    shape: list[int], parts: tuple[int, ...], found: tuple[int, ...] | None
+):
+    whole = shaped(shape, *parts)
+    assert joints(whole) == found
+    # The oracle: which part each element is of, and where that changes.
+    owners = np.repeat(np.arange(len(parts)), [4 * rows for rows in parts]).reshape(shape[0], -1)
+    mixed = (owners != owners[:, :1]).any()
+    assert (found is None) == mixed
+    if found is not None:
+        assert found == tuple((np.flatnonzero(np.diff(owners[:, 0])) + 1).tolist())
+
+
+JOINED = {"op": "concat_rows", "of": [named("a", 3), named("b", 5)]}
+TURNED = {"op": "transpose", "axes": [1, 0]}
+PLACED = {"op": "index", "axis": 1, "at": 0}
+GATHERED = {"op": "gather_rows", "ids": "ids"}
+
+
+@pytest.mark.parametrize("move", [TURNED, PLACED, GATHERED])
+def test_rows_that_cannot_be_followed(move: dict[str, Any]):
+    assert joints({**move, "of": JOINED}) is None
+    assert joints({"op": "widen", "to": "FP32", "of": {**move, "of": JOINED}}) is None
+    assert joints({"op": "reshape", "shape": [16], "of": {**move, "of": JOINED}}) is None
+
+
+def test_one_origin_has_no_joint_in_any_order():
+    assert joints({**TURNED, "of": named("a", 3)}) == ()
+    assert joints({**PLACED, "of": named("a", 3)}) == ()
+
+
+def test_rows_after_a_part_of_unknown_height():
+    gathered = {**GATHERED, "of": named("a", 3)}
+    assert joints(gathered) is None
+    assert joints({"op": "concat_rows", "of": [gathered, named("b", 5)]}) is None
+
+
+def test_heights_through_every_move():
+    tall = {"op": "index", "axis": 2, "at": 1, "of": tensor("x", [7, 2, 3], "BF16")}
+    turned = {"op": "transpose", "axes": [1, 0], "of": tensor("y", [2, 9], "BF16")}
+    folded = {"op": "reshape", "shape": [4, 2], "of": tensor("z", [8], "BF16")}
+    cut = {"op": "rows", "begin": 1, "end": 3, "of": named("c", 5)}
+    heads = {"op": "row_blocks", "blocks": 2, "stride": 3, "begin": 0, "end": 3, "of": named("h", 6)}
+    parts = [tall, turned, folded, cut, heads, JOINED, named("l", 1)]
+    assert joints({"op": "concat_rows", "of": parts}) == (7, 16, 20, 22, 25, 28, 31, 36)

@@ -140,3 +140,17 @@ def test_ids_that_gather_themselves_are_refused() -> None:
     ids = {"op": "gather_rows", "ids": "a", "of": tensor("x", [4], "I32")}
     rules = [{"object": "a", "value": ids, "format": "I32", "encode": "copy_words"}]
     assert parsed(document(rules))[0] == [("ids_undefined", "$.rules[0].value.ids")]
+
+
+@pytest.mark.parametrize(("candidates", "faults"), [(1 << 24, []), ((1 << 24) + 1, [".candidates"])])
+def test_candidates_fit_memory_and_words_of_i32(candidates: int, faults: list[str]) -> None:
+    width = 1 << 40  # of rows that nobody reads to their end
+    value = {**IDS, "row_width": width, "candidates": candidates}
+    found, _, _ = parsed(
+        document(
+            [{"object": "ids", "value": value, "format": "I32", "encode": "copy_words"}],
+            inputs={"ranking": {"kind": "i64-le-rows", "row_width": width, "rows": 1, "used_row": 0}},
+            resources=[{"object": "tokens", "from": "base", "file": "t.json", "encode": "copy_bytes"}],
+        )
+    )
+    assert found == [("value_invalid", f"$.rules[0].value{place}") for place in faults]
