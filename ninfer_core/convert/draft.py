@@ -15,6 +15,7 @@ from ninfer_core.containers.writer import (
 )
 from ninfer_core.convert.objects import TensorEncoder, resource_task
 from ninfer_core.convert.result import Conversion, Written
+from ninfer_core.convert.stored import check_stored
 from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Findings
 from ninfer_core.identity import DIGEST_PREFIX, FileDigest, content_root, resource_identity, tensor_identity
@@ -68,7 +69,7 @@ class Draft:
 
         Nothing is published: when `written` of the result is set, its files may be. Refused outcomes are answered
         without a look at `output`. Raises: OutOfStep when these are not the outcomes of these tasks, CannotWrite,
-        CannotRead.
+        CannotRead, CutShort.
         """
         findings = Findings()
         findings.extend(self._refusal)
@@ -80,7 +81,9 @@ class Draft:
         self._compare_pins(objects, findings)
         output.write_headers(bytes.fromhex(root.removeprefix(DIGEST_PREFIX))[:ARTIFACT_ID_BYTES])
         # The recipe's own words went into the directory; what our own reader would refuse is never published.
-        read_artifact(output, output.files[0].name, findings)
+        artifact = read_artifact(output, output.files[0].name, findings)
+        if artifact is not None and not findings.errors:
+            check_stored(artifact, self.plan.recipe, self.pool, findings)
         if findings.errors:
             return self._conversion(findings, objects)
         tasks = [partial(sha256, file, progress=self.pool.advance) for file in output.files]

@@ -19,6 +19,7 @@ from ninfer_core.verify.faults import Fault
 from ninfer_core.verify.outcomes import Encoded
 from ninfer_core.verify.parity import source_faults
 from ninfer_core.verify.pool import Pool
+from ninfer_core.verify.restrictions import check_block as check_restrictions
 from ninfer_core.verify.task import Task
 from ninfer_core.verify.words import check_block
 
@@ -69,10 +70,11 @@ class TensorEncoder:
                 outcome.faults.append(_refusal(derived))
             return outcome
         outcome.rescued, outcome.clamped = derived.rescued, derived.clamped
-        # Whatever the recipe says: what our own check would fail is never published.
+        # Whatever the recipe says: what our own check would fail is never published. Nor is what breaks its own demands.
         faults = check_block(self.item, block, derived.planes)
         outcome.faults += source_faults(faults) if isinstance(self.plan.value, Bundle) else faults
-        if not outcome.faults:
+        outcome.faults += check_restrictions(self.item, block, derived.planes, self.plan.claims)
+        if all(fault.severity == "advisory" for fault in outcome.faults):
             self._write(block, derived.planes, sink)
         return outcome
 

@@ -20,7 +20,7 @@ def open_files(
     """
     for name, wanted in recipe.inputs.items():
         if name in inputs:
-            where = {"input": name, "file": inputs[name].name}
+            where: dict[str, object] = {"input": name, "file": inputs[name].name}
             if _has_its_rows(inputs[name], wanted, findings):
                 check_pin(inputs[name], wanted.pin, where, None, findings)
     found: dict[str, ByteSource] = {}
