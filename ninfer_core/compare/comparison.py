@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ninfer_core.compare import SCHEMA
+from ninfer_core.compare.facts import Facts
 from ninfer_core.containers.directory import ArtifactObject, BrokenObject, ResourceObject, TensorObject
 from ninfer_core.findings import FINDINGS, Finding
 from ninfer_core.identity import FileDigest, artifact_digest
@@ -158,12 +159,16 @@ class Comparison:
     a: Compares
     b: Compares
     objects: tuple[ObjectComparison, ...]
+    facts: Facts
 
     @property
     def verdict(self) -> Verdict:
-        """`different` as soon as one object is; `incomplete` when none is and something could not be read."""
+        """`different` as soon as one object is, or a fact of the directories that decides.
+
+        `incomplete` when none is and something could not be read.
+        """
         statuses = {item.status for item in self.objects}
-        if statuses - {"identical", "unreadable"}:
+        if statuses - {"identical", "unreadable"} or self.facts.deciding:
             return "different"
         whole = self.a.listed and self.b.listed and "unreadable" not in statuses
         return "identical" if whole else "incomplete"
@@ -180,6 +185,8 @@ class Comparison:
             "a": self.a.as_json(),
             "b": self.b.as_json(),
             "totals": totals(self.objects),
+            "facts": [fact.as_json() for fact in self.facts.listed],
+            "unlisted_facts": self.facts.unlisted,
             "unlisted_findings": {"a": dict(self.a.unlisted), "b": dict(self.b.unlisted)},
             "versions": versions(),
         }

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ninfer_core.compare.comparison import Compares, Comparison, ObjectComparison, Status
+from ninfer_core.compare.facts import facts
 from ninfer_core.compare.metrics import no_metrics, pair_metrics
 from ninfer_core.compare.outcomes import Compared, Outcome
 from ninfer_core.compare.pairs import Pair, PairPass, Payloads, pairs
@@ -75,7 +76,9 @@ class Prepared:
         done.end()
         _name_moved(objects)
         a, b = (merge.conclude() for merge in merges)
-        return Comparison(a, b, tuple(objects))
+        sound = not (self._a.findings.errors or self._b.findings.errors)
+        found = facts(self._a.artifact, self._b.artifact, sound=sound)
+        return Comparison(a, b, tuple(objects), found)
 
 
 def _open(files: FileSet, entry: str) -> _Whole:

@@ -10,7 +10,7 @@ def summary(comparison: Comparison) -> str:
     if comparison.verdict == "identical":
         return f"every one of {_objects(len(comparison.objects))} is identical: the content is the same"
     count: Counter[str] = Counter(item.status for item in comparison.objects)
-    parts = []
+    parts = _said(comparison)
     if not (comparison.a.listed and comparison.b.listed):
         sides = [name for name, side in (("A", comparison.a), ("B", comparison.b)) if not side.listed]
         parts.append(f"the list of objects of {' and '.join(sides)} could not be read")
@@ -20,8 +20,21 @@ def summary(comparison: Comparison) -> str:
     if count["removed"] or count["added"]:
         missing = f"B lacks {_objects(count['removed'])} of A and has {count['added']:,} that A has not"
         parts.append(missing + (f" ({moved:,} only under another name)" if moved else ""))
-    parts.append(_values(comparison.objects, count))
+    if comparison.objects and count["identical"] == len(comparison.objects):
+        parts.append(f"every one of {_objects(len(comparison.objects))} is identical")
+    else:
+        parts.append(_values(comparison.objects, count))
     return "; ".join(part for part in parts if part)
+
+
+def _said(comparison: Comparison) -> list[str]:
+    """That the directories differ where a reader goes by them."""
+    sections = comparison.facts.deciding
+    if not sections:
+        return []
+    named = " and ".join(filter(None, (", ".join(sections[:-1]), sections[-1])))
+    plural = len(sections) > 1 or sections[0] != "identity"
+    return [f"the {named} of the two {'differ' if plural else 'differs'}"]
 
 
 def _values(objects: tuple[ObjectComparison, ...], count: Counter[str]) -> str:

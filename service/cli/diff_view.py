@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ninfer_core.compare.comparison import STATUSES, Compares, Comparison, ObjectComparison, Verdict, totals
+from ninfer_core.compare.facts import MOST, Facts
 from ninfer_core.compare.summary import summary
 from ninfer_core.containers.directory import ArtifactObject, BrokenObject, TensorObject
 from service.cli.findings_view import show_findings
@@ -14,6 +15,8 @@ from service.cli.screen import NAME_WANTED, aligned, console, fitted, hanging, n
 from service.text import UNKNOWN, clean, digest, number, plural, seconds, shorten, size
 
 WORST = 10
+_FACT_WANTED = 60  # characters of the name of a fact
+_NOT_STATED = "not stated"
 _VERDICTS: dict[Verdict, tuple[str, str]] = {
     "identical": ("IDENTICAL", "bold green"),
     "different": ("DIFFERENT", "bold yellow"),
@@ -42,6 +45,7 @@ def show_comparison(comparison: Comparison, paths: tuple[str, str], elapsed: flo
     out.print()
     for side, path, whole in zip("AB", paths, (comparison.a, comparison.b), strict=True):
         _artifact(out, side, path, whole)
+    _facts(out, comparison.facts, most)
     _counts(out, comparison)
     _listing(out, comparison, most)
     for side, whole in zip("AB", (comparison.a, comparison.b), strict=True):
@@ -66,6 +70,23 @@ def _artifact(out: Console, side: str, path: str, whole: Compares) -> None:
     out.print(hanging(styled("  ", (side, "bold"), "   "), path, out.width))
     out.print(hanging("      ", "   ".join(parts), out.width))
     out.print(hanging("      content ", digest(whole.content_root, whole=not out.is_terminal), out.width))
+
+
+def _facts(out: Console, facts: Facts, most: int | None) -> None:
+    if not facts.listed:
+        return
+    out.print()
+    out.print(styled("  ", ("What the directories say beside the objects", "bold")))
+    shown = facts.listed if most is None else facts.listed[: max(1, most)]
+    for fact in shown:
+        values = " → ".join(_NOT_STATED if value is None else value for value in (fact.a, fact.b))
+        note = "" if fact.decides else "  (decides nothing)"
+        style = "yellow" if fact.decides else ""
+        lead = styled("  ", (shorten(clean(fact.name), _FACT_WANTED), style), "  ")
+        out.print(hanging(lead, f"{values}{note}", out.width))
+    more = len(facts.listed) + facts.unlisted - len(shown)
+    if more:
+        out.print(f"  … and {plural(more, 'difference')} more; --json FILE has the first {MOST:,}")
 
 
 def _counts(out: Console, comparison: Comparison) -> None:

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from ninfer_core.compare.comparison import STATUSES, Status
+from ninfer_core.compare.facts import MOST
 from service import comparisons as cases
 from service import jobs as job_cases
 from service.dashboard.access import Form, SameOrigin, Visiting, Visitor
@@ -30,7 +31,7 @@ from service.records.types import new_id
 from service.text import UNKNOWN
 
 router = APIRouter(route_class=PageRoute)
-OBJECTS, FINDINGS = 100, 50
+OBJECTS, FINDINGS, FACTS = 100, 50, 50
 ComparisonId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 _LEAST: Final = -12  # the power of ten at which a bar of the error is empty; it is full at one
 _NARROWEST: Final = 0.8  # per cent of the bar: a part that exists can be seen
@@ -72,6 +73,7 @@ def one(
             )
             noted = comparisons.findings(session, comparison_id, limit=FINDINGS, cursor=findings)
     is_open = seen.job.state not in jobs.FINAL
+    facts, more = _facts(seen.document)
     return page(
         request,
         "comparison.html",
@@ -82,6 +84,9 @@ def one(
         progress=progress_line(seen.job, progress),
         is_open=is_open,
         parts=_parts(seen.document),
+        facts=facts,
+        more_facts=more,
+        most_facts=MOST,
         chosen=status,
         order=order,
         objects=listed,
@@ -160,6 +165,17 @@ def _parts(document: Mapping[str, Any] | None) -> list[Part]:
         parts.append(Part(status, STATUSES[status], count, a, b, part, round(x, 3), round(drawn, 3)))
         x += drawn
     return parts
+
+
+def _facts(document: Mapping[str, Any] | None) -> tuple[list[Mapping[str, Any]], int]:
+    """The first facts of the directories that differ, and how many more there are.
+
+    A document of an earlier release has none.
+    """
+    if document is None:
+        return [], 0
+    listed: list[Mapping[str, Any]] = document.get("facts", [])
+    return listed[:FACTS], max(0, len(listed) - FACTS) + document.get("unlisted_facts", 0)
 
 
 def _length(nmse: float | None) -> float | None:

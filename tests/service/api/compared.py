@@ -51,7 +51,15 @@ FINDING = {
     "count": 2,
     "message": "m",
 }
-HEAD = {"schema": "ninfer-gate/comparison/1", "verdict": "different", "a": {}, "b": {}, "totals": {}}
+HEAD = {
+    "schema": "ninfer-gate/comparison/1",
+    "verdict": "different",
+    "a": {},
+    "b": {},
+    "totals": {},
+    "facts": [{"name": "metadata.name", "a": '"x"', "b": None, "decides": True}],
+    "unlisted_facts": 0,
+}
 _RANKS = {"changed": 4, "identical": 7, "removed": 1}
 
 

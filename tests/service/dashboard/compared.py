@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ninfer_core.compare.comparison import Compares, Comparison, ObjectComparison, Status
+from ninfer_core.compare.facts import Fact, Facts
 from ninfer_core.compare.metrics import no_metrics, pair_metrics
 from ninfer_core.compare.outcomes import Changes
 from ninfer_core.compare.summary import summary
@@ -78,7 +79,9 @@ def _comparison(a: Artifact, b: Artifact, names: Sequence[str], broken: bool) ->
     objects = [_object(ordinal, name) for ordinal, name in enumerate(names)]
     objects.append(_alone(len(names), "old/name", "removed", "new/name"))
     objects.append(_alone(len(names) + 1, "new/name", "added", "old/name"))
-    return Comparison(_side(a, False), _side(b, broken), tuple(objects))
+    facts = [Fact(f"bindings.{name}", '{"object": "x"}', None, True) for name in names]
+    facts.append(Fact("revision", "2", "3", False))
+    return Comparison(_side(a, False), _side(b, broken), tuple(objects), Facts(tuple(facts), 7))
 
 
 def _side(artifact: Artifact, broken: bool) -> Compares:
