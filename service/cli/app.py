@@ -263,8 +263,8 @@ def diff_command(
 
     Says what was added, removed, changed, re-encoded, and by how much the values differ, across formats and revisions.
 
-    Exit codes: 0 the content is identical, 1 it differs, 2 no answer (also where the rest is identical and something
-    cannot be read), 130 interrupted.
+    Exit codes: 0 identical, 1 different (objects, or what a reader goes by beside them: identity, bindings, components,
+    uses, metadata), 2 no answer (also where the rest is identical and something cannot be read), 130 interrupted.
     """
     from service.cli.diff import Request, diff
 
