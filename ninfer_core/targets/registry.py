@@ -45,6 +45,11 @@ def registered(model_id: str, weights_id: str | None) -> tuple[Target, ...]:
     return tuple(_target(name) for name in _names(_TARGET) if _identity(name) == wanted)
 
 
+def is_registered(target: Target) -> bool:
+    """Whether this very document is one of the registered ones."""
+    return any(one.digest == target.digest for one in registered(target.model_id, target.weights_id))
+
+
 def registered_recipe(recipe_id: str) -> bytes | None:
     """The document of a registered recipe."""
     name = _recipes().get(recipe_id)

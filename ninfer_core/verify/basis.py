@@ -14,7 +14,7 @@ from ninfer_core.recipes.claims import claims, relations
 from ninfer_core.recipes.document import Recipe
 from ninfer_core.recipes.restrictions import STORED_RULES, Restriction, judges
 from ninfer_core.strict_json import show
-from ninfer_core.targets import Target, registered
+from ninfer_core.targets import Target, is_registered
 from ninfer_core.targets.choice import AUTO, choose
 from ninfer_core.verify import inventory
 from ninfer_core.verify.against import NO_RECIPE, NO_SOURCES, NO_TARGET, UNBOUND, Against, ObjectPlan, pair
@@ -65,9 +65,7 @@ class Basis:
             "weights_id": target.weights_id,
             "inventory_sha256": target.inventory_sha256,
             "digest": target.digest,
-            "registered": any(
-                one.digest == target.digest for one in registered(target.model_id, target.weights_id)
-            ),
+            "registered": is_registered(target),
         }
 
 

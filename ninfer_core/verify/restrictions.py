@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ninfer_core.containers.directory import ResourceObject, TensorObject
+from ninfer_core.containers.directory import TensorObject
 from ninfer_core.formats import DirectFormat, GroupedFormat, RowFormat
 from ninfer_core.kernels import cpu
 from ninfer_core.kernels.shapes import HOLDS_LARGEST, HOLDS_MAGNITUDE, HOLDS_NEGATIVE_ZERO
@@ -58,13 +58,13 @@ def check_block(
                 codes = planes[0].reshape(block.rows, block.columns)
                 fault = _row_shape(item, block.row, codes, planes[1], claim)
             case DirectFormat() if claim.rule in WORD_RULES:
-                fault = _words(item, item.format, block, planes[0], claim)
+                fault = _words(item.format, block, planes[0], claim)
         if fault is not None:
             faults.append(fault)
     return faults
 
 
-def check_pin(item: ResourceObject, sha256: str, pinned: str) -> Fault | None:
+def check_pin(sha256: str, pinned: str) -> Fault | None:
     """A resource against the digest that the recipe pins, both in bare hex."""
     if sha256 == pinned:
         return None
@@ -150,9 +150,7 @@ def odd_row(
     return fault(claim, count, where, expected, found, message, {"rows": tuple(rows[:MAX_SAMPLES].tolist())})
 
 
-def _words(
-    item: TensorObject, fmt: DirectFormat, block: Block, words: NDArray[Any], claim: "Restriction"
-) -> Fault | None:
+def _words(fmt: DirectFormat, block: Block, words: NDArray[Any], claim: "Restriction") -> Fault | None:
     found = _broken(fmt, words, claim)
     if found is None:
         return None

@@ -9,7 +9,7 @@ from typing import Any
 from ninfer_core.errors import CannotRead, Usage
 from ninfer_core.findings import Finding, Findings
 from ninfer_core.io import DiskFile
-from ninfer_core.targets import TARGETS, Target, TargetObject, load_target, registered_recipe
+from ninfer_core.targets import TARGETS, Target, TargetObject, is_registered, load_target, registered_recipe
 from service.cli.failures import Task, guarded
 from service.cli.output import TARGETS_SCHEMA, JsonTarget, json_target, no_document, not_empty
 
@@ -76,11 +76,6 @@ def check_target(path: str, json: str | None) -> int:
         return 0 if found is not None else 1
 
     return guarded(_task(f"checking the target {path}", json), work)
-
-
-def is_registered(target: Target) -> bool:
-    """Whether this very document is one of the registered ones."""
-    return any(target.digest == known.digest for known in TARGETS)
 
 
 def counts(objects: Sequence[TargetObject], key: Callable[[TargetObject], str]) -> list[tuple[str, int, int]]:

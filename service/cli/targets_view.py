@@ -6,10 +6,10 @@ from rich.console import Console
 from rich.text import Text
 
 from ninfer_core.findings import Finding
-from ninfer_core.targets import Target, TargetObject, View, registered_recipe
+from ninfer_core.targets import Target, TargetObject, View, is_registered, registered_recipe
 from service.cli.findings_view import count_line, show_findings
 from service.cli.screen import aligned, console, fitted, hanging, narrowed, styled
-from service.cli.targets import counts, format_name, is_registered, own_checks
+from service.cli.targets import counts, format_name, own_checks
 from service.text import UNKNOWN, clean, digest, number, plural, shape, size
 
 _ROLES_SHOWN = 20

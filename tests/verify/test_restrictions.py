@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ninfer_core.containers.directory import ResourceObject, TensorObject
+from ninfer_core.containers.directory import TensorObject
 from ninfer_core.findings import Findings
 from ninfer_core.formats import (
     BF16,
@@ -337,9 +337,8 @@ def test_a_cut_payload_is_no_answer():
 
 
 def test_c9_pin():
-    resource = ResourceObject(3, "frontend/tokenizer.json", "file-bytes-v1", 0, 10)
-    assert check_pin(resource, "ab" * 32, "ab" * 32) is None
-    fault = check_pin(resource, "ab" * 32, "cd" * 32)
+    assert check_pin("ab" * 32, "ab" * 32) is None
+    fault = check_pin("ab" * 32, "cd" * 32)
     assert fault is not None
     assert fault.code == "restrictions.resource_pin"
     assert ("cd" * 32 in fault.expected, "ab" * 32 in fault.found) == (True, True)
