@@ -19,16 +19,19 @@ from ninfer_core.verify.task import Prepared, shards
 from tests.build import EVERYTHING
 
 
-def prepared(path: Path, against: Plan | None, checks: Sequence[str], stack: ExitStack) -> Prepared:
+def prepared(path: Path, against: Plan | Against | None, checks: Sequence[str], stack: ExitStack) -> Prepared:
     """A verification as `run` asks for it, its files open until `stack` ends."""
     opened = stack.enter_context(open_path(path))
     names = (*checks, "parity") if against is not None else checks
-    compared = Against(against) if against is not None else None
+    compared = Against(against) if isinstance(against, Plan) else against
     return prepare(opened.kind, opened.files, opened.entry, asked(names), compared)
 
 
 def run_by_shards(
-    path: Path, against: Plan | None = None, checks: Sequence[str] = EVERYTHING, shard_bytes: int = 1
+    path: Path,
+    against: Plan | Against | None = None,
+    checks: Sequence[str] = EVERYTHING,
+    shard_bytes: int = 1,
 ) -> Report:
     """Verify a file as workers do: every shard on its own, last one first, nothing but JSON handed on."""
     with ExitStack() as stack:

@@ -25,6 +25,7 @@ from ninfer_core.verify.sample import Sample
 from service.cli import app
 from tests import mini_hybrid
 from tests.mini_hybrid_artifact import artifact
+from tests.shards import run_by_shards
 
 RECIPE_ID = "mini_hybrid_mixed-v1"
 MUTATIONS = mini_hybrid.mutations()
@@ -280,6 +281,16 @@ def test_a_sample_of_any_seed_sees_rows_exchanged_over_a_joint(against, tmp_path
     sampled = [item for item in clean.objects if item.coverage == "sampled"]
     assert {item.name for item in sampled} == {item.name for item in clean.objects if is_large(item)}
     assert {item.evidence for item in sampled} == {None}
+
+
+@pytest.mark.parametrize("number", [None, 14, 24, 37, 42])
+def test_shards_and_their_order_change_no_digit(against, tmp_path, number):
+    """Every check, with a sample, by shards that hand on nothing but JSON: the report is the same."""
+    path = tmp_path / "mini.ninfer"
+    path.write_bytes(artifact() if number is None else mini_hybrid.mutate(artifact(), MUTATIONS[number - 1]))
+    sampled = replace(against, sample=Sample(0.1, 2))
+    whole = judge(path, sampled).as_json()
+    assert run_by_shards(path, sampled, CHECKS, shard_bytes=1 << 18).as_json() == whole
 
 
 def is_large(item: ObjectResult) -> bool:
