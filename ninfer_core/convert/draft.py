@@ -44,7 +44,7 @@ class Draft:
 
         A plan with objects of foreign producers has no tasks, and composes to the refusal that names them.
         """
-        specs = [_spec(item) for item in plan.objects]
+        specs = specs_of(plan)
         self.plan, self.pool = plan, pool
         self._refusal = Findings()
         refuse_foreign(plan.recipe, self._refusal)
@@ -166,6 +166,11 @@ class Draft:
 
 def _without_sink(run: Callable[[], Findings], _: Sink) -> Findings:
     return run()
+
+
+def specs_of(plan: Plan) -> list[ObjectSpec]:
+    """What the directory lists, in writer order."""
+    return [_spec(item) for item in plan.objects]
 
 
 def _spec(item: TensorPlan | ResourcePlan) -> ObjectSpec:

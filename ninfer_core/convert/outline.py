@@ -31,6 +31,13 @@ from ninfer_core.verify.report import finding_json, versions
 
 SCHEMA: Final = "ninfer-gate/recipe/1"
 
+NOT_LOOKED_AT: Final = (  # by whoever encodes nothing
+    "whether source values are finite and fit the scales of their encoders",
+    "whether the values of a cast fit its type",
+    "whether codes and scales of quantized source matrices are legal words",
+    "whether what would be written meets the restrictions and relations of the recipe",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Outlined:
@@ -96,6 +103,11 @@ class Outline:
     objects: tuple[Outlined, ...]
     file_bytes: Mapping[int, int | None]
 
+    @property
+    def not_looked_at(self) -> tuple[str, ...]:
+        """What `convert` may still refuse, since only it reads the words that say so."""
+        return NOT_LOOKED_AT if self.plan is not None else ("any source", *NOT_LOOKED_AT)
+
     def as_json(self, findings: Findings) -> dict[str, Any]:
         """Strict JSON values, schema `ninfer-gate/recipe/1`."""
         recipe, target = self.recipe, self.recipe.target
@@ -112,6 +124,7 @@ class Outline:
                 "target_digest": None if target is None else target.digest,
             },
             "bound": self.plan is not None,
+            "not_looked_at": list(self.not_looked_at),
             "objects": [item.as_json() for item in self.objects],
             "totals": {
                 "objects": len(self.objects),
@@ -130,6 +143,7 @@ def unreadable_json(findings: Findings) -> dict[str, Any]:
         "verdict": "refused",
         "recipe": None,
         "bound": False,
+        "not_looked_at": ["any source", *NOT_LOOKED_AT],
         "objects": [],
         "totals": {"objects": 0, "file_bytes": {}},
         "accounting": {},

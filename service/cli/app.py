@@ -197,8 +197,8 @@ def convert_command(
         bool,
         typer.Option(
             "--dry-run",
-            help="Only say what would be written, and every fault of recipe and sources; without --checkpoint, "
-            "of the recipe alone.",
+            help="Only say what would be written, and every fault of recipe and sources that shows without encoding; "
+            "without --checkpoint, of the recipe alone.",
         ),
     ] = False,
     inputs: Inputs = None,

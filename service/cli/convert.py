@@ -70,7 +70,8 @@ def convert(request: Request) -> int:
         given = [Path(recipe), *folders.values(), *inputs.values()]
         if request.dry_run:
             if request.out is not None:
-                require_free([new_file(request.out)])
+                named = new_file(request.out)
+                require_free([named, named.with_name(named.name + RECORD_SUFFIX)])
             target = json_target(request.json, given, request.out)
             return guarded(
                 replace(task, target=target), lambda: _try(request, recipe, folders, inputs, target)
@@ -99,15 +100,30 @@ def _try(
     inputs: dict[str, Path],
     target: JsonTarget | None,
 ) -> int:
-    from service.cli.recipe import show_outline
+    from service.cli.recipe import compare_words, show_outline
 
     with ExitStack() as stack:
         document = named_recipe(stack, recipe)
         result = bound(stack, document, folders, inputs, chosen_target(request.target))
+        compare_words(result, request.threads)
+        if result.plan is not None and request.out is not None:
+            _require_parts_free(request, result.plan, new_file(request.out))
     if result.recipe is not None:
         refuse_foreign(result.recipe, result.findings)
     entry = None if request.out is None else Path(request.out).name
     return show_outline(result, recipe, target, None, entry, request.max_file_bytes)
+
+
+def _require_parts_free(request: Request, plan: Plan, out: Path) -> None:
+    """Raises: CannotWrite for a taken name, Usage for a limit that leaves no room."""
+    from ninfer_core.containers.writer import blueprint
+    from ninfer_core.convert.draft import specs_of
+    from ninfer_core.recipes.heading import heading
+
+    files = blueprint(
+        out.name, specs_of(plan), heading(plan.recipe), request.revision, request.max_file_bytes
+    ).files
+    require_free([out.with_name(file.name) for file in files])
 
 
 def _convert(

@@ -3,14 +3,17 @@
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ninfer_core.findings import Findings
+from ninfer_core.verify.task import Task as SourceTask
 from service.cli.binding import Bound, bound, chosen_target, named_files, roles
 from service.cli.choosing import named_recipe
 from service.cli.failures import Task, guarded
 from service.cli.output import RECIPE_SCHEMA, JsonTarget, json_target, no_document, not_empty
+from service.cli.progress import watching
 
 _NOTHING_KEPT = "Nothing is kept."
 
@@ -52,7 +55,36 @@ def _check(
     with ExitStack() as stack:
         document = named_recipe(stack, request.recipe)
         result = bound(stack, document, folders, inputs, chosen_target(request.target))
+        compare_words(result)
     return show_outline(result, request.recipe, target, request.limit)
+
+
+def compare_words(result: Bound, threads: int | None = None) -> None:
+    """Compare the source tensors that two roles must share, as `convert` does; what differs joins the findings.
+
+    The sources are still open. Raises: CannotRead.
+    """
+    plan = result.plan
+    if plan is None:
+        return
+    from ninfer_core.recipes.plan import report_source_changes
+    from ninfer_core.recipes.preflight import source_tasks
+    from ninfer_core.verify.pool import Pool
+    from ninfer_core.verify.totals import Totals
+
+    with watching("comparing sources", compiled=False) as watch:
+        pool = Pool(threads, watch.progress)
+        tasks = source_tasks(plan, pool)
+        watch.started(Totals(len(tasks), sum(task.bytes for task in tasks)))
+
+        def run(task: SourceTask[[], Findings]) -> Findings:
+            found = task.run()
+            pool.advance(task.bytes)
+            return found
+
+        for found in pool.run(partial(run, task) for task in tasks):
+            result.findings.extend(found)
+    report_source_changes(plan, result.findings)
 
 
 def show_outline(

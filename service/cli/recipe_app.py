@@ -49,7 +49,8 @@ def check_command(
     """Read a recipe, name every fault of it at once, and list what it would make.
 
     Objects come with format, layout, shape, bytes, encoder, moves and sources, the file with its size in each revision.
-    With the checkpoints it compares names, shapes, dtypes, configs and pinned files too; no tensor is encoded.
+    With the checkpoints it compares names, shapes, dtypes, configs, pinned files and shared tensors too. No tensor is
+    encoded, and what only encoding can refuse is listed as not seen.
 
     Exit codes: 0 everything fits, 1 it does not, 2 no answer.
     """

@@ -41,6 +41,10 @@ def show(outline: Outline | None, name: str, findings: Findings, limit: int | No
             show_accounting(out, outline.plan.accounting)
     show_findings(out, findings.items, unlisted=sum(findings.unlisted.values()))
     out.print()
+    if outline is not None:
+        for number, open_question in enumerate(outline.not_looked_at):
+            out.print(hanging(_label("" if number else "not seen"), open_question, out.width))
+        out.print()
     counted = count_line(findings, findings.unlisted)
     what = "nothing was written" if outline is None or outline.plan is not None else "no source was looked at"
     out.print(styled("  ", verdict, f": {counted}; {what}." if counted else f": {what}."))

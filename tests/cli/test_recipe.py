@@ -89,6 +89,64 @@ def test_a_dry_run_binds_and_writes_nothing(tmp_path: Path, capsys: pytest.Captu
     assert "nothing was written" in out
 
 
+def test_a_dry_run_compares_what_two_roles_share(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sources = mini(tmp_path)
+    (shard,) = (tmp_path / "quantized").glob("*.safetensors")
+    content = bytearray(shard.read_bytes())
+    length = int.from_bytes(content[:8], "little")
+    name = "model.language_model.layers.1.self_attn.k_proj.weight"
+    content[8 + length + json.loads(content[8 : 8 + length])[name]["data_offsets"][0] + 10] ^= 1
+    shard.write_bytes(content)
+    for command in (["convert", "--dry-run", "--recipe"], ["recipe", "check"]):
+        code, found = document(capsys, *command, "mini_hybrid_mixed-v1", *sources)
+        assert (code, found["verdict"], found["bound"]) == (1, "refused", True)
+        (finding,) = found["findings"]
+        assert (finding["code"], finding["where"]["tensor"]) == ("source.tensors_differ", name)
+
+
+def test_what_only_a_conversion_sees_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, alone = document(capsys, "recipe", "check", "mini_hybrid_mixed-v1")
+    _, found = document(capsys, "recipe", "check", "mini_hybrid_mixed-v1", *mini(tmp_path))
+    assert alone["not_looked_at"] == ["any source", *found["not_looked_at"]]
+    assert any("cast" in question for question in found["not_looked_at"])
+    _, out, _ = run(capsys, "recipe", "check", "mini_hybrid_mixed-v1")
+    assert "not seen     any source" in out
+
+
+@pytest.mark.parametrize("taken", ["m.ninfer", "m.ninfer.provenance.json", "m.ninfer.part-0001"])
+def test_a_dry_run_finds_taken_names(taken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    split = ["--revision", 3, "--max-file-bytes", 1_000_000]
+    arguments = [
+        "convert",
+        "--recipe",
+        "mini_hybrid_mixed-v1",
+        *mini(tmp_path),
+        "--out",
+        tmp_path / "m.ninfer",
+        *split,
+    ]
+    assert run(capsys, *arguments, "--dry-run")[0] == 0
+    (tmp_path / taken).write_text("mine")
+    for last in ([], ["--dry-run"]):
+        code, _, err = run(capsys, *arguments, *last)
+        assert code == 2
+        assert f"{taken} exists" in err
+
+
+def test_a_dry_run_knows_a_limit_without_room(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    split = ["--revision", 3, "--max-file-bytes", 1]
+    arguments = [
+        "convert",
+        "--recipe",
+        "mini_hybrid_mixed-v1",
+        *mini(tmp_path),
+        "--out",
+        tmp_path / "m.ninfer",
+        *split,
+    ]
+    assert [run(capsys, *arguments, *last)[0] for last in ([], ["--dry-run"])] == [2, 2]
+
+
 def test_conversion_tells_its_accounting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out_file = tmp_path / "m.ninfer"
     arguments = ["convert", "--recipe", "mini_hybrid_mixed-v1", *mini(tmp_path), "--out", out_file]
