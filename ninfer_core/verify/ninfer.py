@@ -1,6 +1,7 @@
 """The engine for `.ninfer` artifacts: read the directory, plan tasks by bytes, one pass, merge in order."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -111,8 +112,10 @@ class _Pass:
         scan = partial(unreferenced.scan, artifact, pool, self._canonical)
         tasks.append(Task(max(0, stored - held), scan))
         before = len(tasks)
-        if "source" in asked and against.plan is not None and not known.source:
-            tasks += (Task(one.bytes, partial(_guarded, one.run)) for one in source_tasks(against.plan, pool))
+        compared = source_tasks(against.plan, pool) if "source" in asked and against.plan is not None else []
+        if not known.source:
+            tasks += (Task(one.bytes, partial(_guarded, one.run)) for one in compared)
+        self._source_reused = known.source and bool(compared)
         self._answers = len(tasks) - before
         self._relations = [
             relation
@@ -168,6 +171,13 @@ class _Pass:
         results = entries.results(findings)
         digests = self._known.files or digests
         checks, verdict = conclude(self._asked, results, findings, skipped, basis.idle)
+        if self._source_reused:  # whose words were compared by an earlier run
+            checks = tuple(
+                replace(check, coverage="reused")
+                if (check.name, check.outcome) == ("source", "passed")
+                else check
+                for check in checks
+            )
         return Report(
             "ninfer",
             artifact.revision,

@@ -130,6 +130,47 @@ def test_a_fault_beside_known_results_is_found(bound: Plan, tmp_path: Path):
     assert again.digest != first.digest
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_sources_that_an_earlier_run_compared_are_reused(known: bool, tmp_path: Path):
+    """Two roles must hold the same words: with `source` known nobody reads them again, and the check says so."""
+    words = ("BF16", np.full((8, 64), 0x3F80, np.uint16))
+    (tmp_path / "other").mkdir()
+    for folder in (tmp_path, tmp_path / "other"):
+        write_checkpoint(folder, {"a": words})
+    document = recipe(
+        [{"object": "a", "value": tensor("a", (8, 64), "BF16"), "encode": "copy_words", "format": "BF16"}],
+        cross_checks=[
+            {
+                "check": "equal_source_tensors",
+                "left": "base",
+                "right": "other",
+                "dtype": "BF16",
+                "count": 1,
+                "names": [{"name": "a"}],
+            }
+        ],
+    )
+    document["sources"]["other"] = document["sources"]["base"]
+    findings = Findings()
+    parsed = parse_recipe(json.dumps(document).encode(), findings)
+    assert parsed is not None, list(findings)
+
+    def fresh() -> Plan:
+        folders = {"base": DiskFiles(tmp_path), "other": DiskFiles(tmp_path / "other")}
+        made = bind(parsed, folders, {}, findings)
+        assert made is not None, list(findings)
+        return made
+
+    made = fresh()
+    assert convert(made, tmp_path / "a.ninfer").written
+    report, _ = judge(tmp_path, Against(made), Known(source=known))
+    check = next(one for one in report.checks if one.name == "source")
+    assert (check.outcome, check.coverage) == ("passed", "reused" if known else "full")
+    write_checkpoint(tmp_path / "other", {"a": ("BF16", np.full((8, 64), 0x3F81, np.uint16))})
+    report, _ = judge(tmp_path, Against(fresh()), Known(source=known))
+    assert {item.code for item in report.findings} == (set() if known else {"source.tensors_differ"})
+
+
 class Names:
     """Digests of what is read: a stand-in that names each by itself."""
 
