@@ -99,7 +99,7 @@ class Rests:
             if related and document is not None:
                 related.append(document.digest)  # what it says of the relation
             if (pin := self.basis.pins.get(item.ordinal)) is not None:
-                related.append(pin)
+                related.append(f"pinned {pin.bytes} {pin.sha256}")
             found[item.ordinal] = object_key(
                 identity,
                 self.asked,

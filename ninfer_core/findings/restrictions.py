@@ -69,7 +69,7 @@ RESTRICTIONS: tuple[Definition, ...] = (
     error(
         "restrictions.resource_pin",
         "C9",
-        "A resource is not the one whose sha256 the recipe pins.",
+        "A resource is not the one whose length or sha256 the recipe pins.",
         "Another revision of the source, or rewritten line ends.",
         "Fetch the pinned file; or, if the new one is meant, state its digest in a new recipe.",
     ),

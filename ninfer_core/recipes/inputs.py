@@ -23,6 +23,9 @@ class Pin:
     sha256: str | None
 
 
+NO_PIN: Final = Pin(None, None)
+
+
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """Rows of `row_width` little-endian I64 counts, of which only `used_row` counts.

@@ -12,6 +12,7 @@ from ninfer_core.containers.directory import Artifact, TensorObject
 from ninfer_core.findings import Findings
 from ninfer_core.recipes.claims import claims, relations
 from ninfer_core.recipes.document import Recipe
+from ninfer_core.recipes.inputs import NO_PIN, Pin
 from ninfer_core.recipes.restrictions import STORED_RULES, Restriction, judges
 from ninfer_core.strict_json import show
 from ninfer_core.targets import Target, is_registered
@@ -46,7 +47,7 @@ class Basis:
     target: Target | None = None
     plans: Mapping[str, ObjectPlan] = field(default_factory=dict)
     claims: Mapping[int, tuple[Restriction, ...]] = field(default_factory=dict)
-    pins: Mapping[int, str] = field(default_factory=dict)  # sha256 of resources, bare hex
+    pins: Mapping[int, Pin] = field(default_factory=dict)  # what files resources must be
     unjudged: Mapping[int, str] = field(default_factory=dict)  # why a demand on an object cannot be judged
     relations: "Sequence[Relation]" = ()
     excluded: frozenset[int] = frozenset()
@@ -118,12 +119,12 @@ def _restrictions(basis: Basis, artifact: Artifact, recipe: Recipe) -> None:
         for name, covering in claims(recipe).items()
         if (judged := tuple(one for one in covering if one.rule in STORED_RULES and one.rule != _RELATED))
     }
-    pins = {resource.object: resource.pin.sha256 for resource in recipe.resources if resource.pin.sha256}
+    pins = {resource.object: resource.pin for resource in recipe.resources if resource.pin != NO_PIN}
     if not stated and not pins:
         basis.idle["restrictions"] = UNRESTRICTED
         return
     claimed: dict[int, tuple[Restriction, ...]] = {}
-    pinned: dict[int, str] = {}
+    pinned: dict[int, Pin] = {}
     unjudged: dict[int, str] = {}
     for item in artifact.readable:
         demands, pin = stated.get(item.name, ()), pins.get(item.name)

@@ -75,7 +75,7 @@ class Merge:
         start = self.artifact.logical_start + item.offset
         found = [fault for part in parts for fault in part.faults]
         if isinstance(item, ResourceObject) and result.sha256 is not None and item.ordinal in self.basis.pins:
-            pin = check_pin(result.sha256, self.basis.pins[item.ordinal])
+            pin = check_pin(item, result.sha256, self.basis.pins[item.ordinal])
             found += [pin] if pin is not None else []
         own = [fault for fault in found if not fault.code.startswith("source.")]
         faults.report(own, item.name, self.findings, start, item.ordinal)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ninfer_core.containers.directory import TensorObject
+from ninfer_core.containers.directory import ResourceObject, TensorObject
 from ninfer_core.formats import DirectFormat, GroupedFormat, RowFormat
 from ninfer_core.kernels import cpu
 from ninfer_core.kernels.shapes import HOLDS_LARGEST, HOLDS_MAGNITUDE, HOLDS_NEGATIVE_ZERO
@@ -20,6 +20,7 @@ from ninfer_core.verify.words import Planes, grouped_planes
 from ninfer_core.words import BFLOAT16, BINARY32, LARGEST_ROW_SCALE, i32_value
 
 if TYPE_CHECKING:
+    from ninfer_core.recipes.inputs import Pin
     from ninfer_core.recipes.restrictions import Restriction
 
 GROUP_SHAPE: Final = "canonical_group_shape"
@@ -64,12 +65,16 @@ def check_block(
     return faults
 
 
-def check_pin(sha256: str, pinned: str) -> Fault | None:
-    """A resource against the digest that the recipe pins, both in bare hex."""
-    if sha256 == pinned:
+def check_pin(item: ResourceObject, sha256: str, pin: "Pin") -> Fault | None:
+    """A resource against the length and the digest, in bare hex, of those that the recipe pins."""
+    if pin.bytes is not None and item.bytes != pin.bytes:
+        expected, found = f"{pin.bytes:,} bytes", f"{item.bytes:,} bytes"
+    elif pin.sha256 is not None and sha256 != pin.sha256:
+        expected, found = f"sha256 {pin.sha256}", f"sha256 {sha256}"
+    else:
         return None
-    message = f"the resource has sha256 {sha256}, the recipe pins {pinned}"
-    return Fault("restrictions.resource_pin", 1, {}, f"sha256 {pinned}", f"sha256 {sha256}", message)
+    message = f"the resource has {found}, the recipe pins {expected}"
+    return Fault("restrictions.resource_pin", 1, {}, expected, found, message)
 
 
 def _group_shape(

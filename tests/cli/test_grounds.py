@@ -146,3 +146,19 @@ def test_what_a_checkpoint_cannot_be_asked_stays_unchecked(
     ):
         code, out, _ = verify(capsys, path, option, value, "--json", "-")
         assert (code, outcomes(strict(out))[check]) == (3, "not_checked")
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_a_pinned_length_alone_is_a_pin(
+    wrong: int, mini: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads(RECIPE.read_text())
+    for resource in document["resources"]:
+        del resource["sha256"]
+    first = document["resources"][0]
+    first["bytes"] += wrong
+    path = tmp_path / "recipe.json"
+    path.write_text(json.dumps(document))
+    code, out, _ = verify(capsys, mini, "--recipe", path, "--json", "-")
+    found = [(finding["code"], finding["rule"], finding["object"]) for finding in strict(out)["findings"]]
+    assert (code, found) == (wrong, [("restrictions.resource_pin", "C9", first["object"])] * wrong)

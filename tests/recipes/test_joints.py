@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ninfer_core.containers.directory import TensorObject
+from ninfer_core.recipes import TensorPlan
 from ninfer_core.recipes.joints import MOST_JOINTS, joints
-from tests.recipes.build import tensor
+from ninfer_core.verify.sample import Sample
+from ninfer_core.verify.tensor import sampled_rows
+from tests.recipes.build import bound, document, folder, tensor
 
 
 def named(name: str, rows: int) -> dict[str, Any]:
@@ -153,3 +157,23 @@ def test_heights_through_every_move():
     heads = {"op": "row_blocks", "blocks": 2, "stride": 3, "begin": 0, "end": 3, "of": named("h", 6)}
     parts = [tall, turned, folded, cut, heads, JOINED, named("l", 1)]
     assert joints({"op": "concat_rows", "of": parts}) == (7, 16, 20, 22, 25, 28, 31, 36)
+
+
+@pytest.mark.parametrize(("rows", "whole"), [((1, 511), True), ((256, 256), False)])
+def test_a_sample_takes_whole_what_it_cannot_follow(rows: tuple[int, int], whole: bool) -> None:
+    stored, parts = {}, []
+    for name, count in zip("ab", rows, strict=True):
+        stored[name] = ("BF16", [count, 128], bytes(256 * count))
+        parts.append(tensor(name, [count, 128], "BF16"))
+    value = {"op": "reshape", "shape": [128, 512], "of": {"op": "concat_rows", "of": parts}}
+    rules = [{"object": "o", "format": "BF16", "encode": "copy_words", "value": value}]
+    _, plan, _ = bound(document(rules), {"base": folder(stored)})
+    (item,) = plan.objects if plan is not None else ()
+    assert isinstance(item, TensorPlan)
+    stored_as = TensorObject(0, "o", item.shape, item.fmt, item.layout, 0, 128 * 512 * 2)
+    taken = sampled_rows(stored_as, item, Sample(0.01, 0))
+    if whole:
+        assert taken is None
+    else:
+        assert taken is not None
+        assert {0, 63, 64, 127} <= {row for found in taken for row in found}

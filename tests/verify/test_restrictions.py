@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ninfer_core.containers.directory import TensorObject
+from ninfer_core.containers.directory import ResourceObject, TensorObject
 from ninfer_core.findings import Findings
 from ninfer_core.formats import (
     BF16,
@@ -28,6 +28,7 @@ from ninfer_core.kernels.values import GroupedPlanes
 from ninfer_core.layouts import canonical_layout
 from ninfer_core.opening import open_path
 from ninfer_core.recipes import Restriction, parse_recipe
+from ninfer_core.recipes.inputs import Pin
 from ninfer_core.recipes.restrictions import Scope
 from ninfer_core.verify import asked, faults, verify, whole
 from ninfer_core.verify.against import Against
@@ -336,12 +337,24 @@ def test_a_cut_payload_is_no_answer():
     assert task.run().error is not None
 
 
-def test_c9_pin():
-    assert check_pin("ab" * 32, "ab" * 32) is None
-    fault = check_pin("ab" * 32, "cd" * 32)
-    assert fault is not None
-    assert fault.code == "restrictions.resource_pin"
-    assert ("cd" * 32 in fault.expected, "ab" * 32 in fault.found) == (True, True)
+@pytest.mark.parametrize(
+    ("pin", "expected"),
+    [
+        (Pin(None, "ab" * 32), None),
+        (Pin(10, None), None),
+        (Pin(10, "ab" * 32), None),
+        (Pin(None, "cd" * 32), "sha256 " + "cd" * 32),
+        (Pin(11, None), "11 bytes"),
+        (Pin(11, "cd" * 32), "11 bytes"),
+        (Pin(10, "cd" * 32), "sha256 " + "cd" * 32),
+    ],
+)
+def test_c9_pin(pin: Pin, expected: str | None):
+    resource = ResourceObject(3, "frontend/tokenizer.json", "file-bytes-v1", 0, 10)
+    fault = check_pin(resource, "ab" * 32, pin)
+    assert (None if fault is None else (fault.code, fault.expected)) == (
+        None if expected is None else ("restrictions.resource_pin", expected)
+    )
 
 
 def engine(path, rules, restrictions, workers=None):
