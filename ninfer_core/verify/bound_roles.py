@@ -128,13 +128,16 @@ def _tiles(ranges: list[tuple[int, int]], count: int) -> bool:
 
 def _report_role(role: _Role, found: Parts, findings: Findings) -> None:
     expected, bound = _shown(role.parts), _shown(found)
-    is_view = role.kind == "view"
-    where = {"view": role.name, "parent": role.objects[0]}
+    code, word = "inventory.alias_unbound", "role"
+    where: dict[str, Any] = {"role": role.name, "objects": list(role.objects)}
+    if role.kind == "view":
+        code, word = "inventory.view_unbound", "view"
+        where = {"view": role.name, "parent": role.objects[0]}
     findings.add(
-        f"inventory.{role.kind}_unbound",
-        f"the {'view' if is_view else 'role'} {show(role.name)} is bound to {bound}, not to {expected}",
+        code,
+        f"the {word} {show(role.name)} is bound to {bound}, not to {expected}",
         object=role.objects[0],
-        where=where if is_view else {"role": role.name, "objects": list(role.objects)},
+        where=where,
         expected=expected,
         found=bound,
     )
