@@ -29,7 +29,7 @@ def joints(tree: Mapping[str, Any]) -> tuple[int, ...] | None:
             return _blocked(tree, joints(tree["of"]))
         case "reshape":
             return _reshaped(tree, joints(tree["of"]))
-        case "index" | "transpose":
+        case "index" | "transpose" | "gather_rows":
             return () if joints(tree["of"]) == () else None  # rows of one origin stay so, in whatever order
         case _:
             return None

@@ -141,11 +141,11 @@ def test_rows_that_cannot_be_followed(move: dict[str, Any]):
 def test_one_origin_has_no_joint_in_any_order():
     assert joints({**TURNED, "of": named("a", 3)}) == ()
     assert joints({**PLACED, "of": named("a", 3)}) == ()
+    assert joints({**GATHERED, "of": named("a", 3)}) == ()
 
 
 def test_rows_after_a_part_of_unknown_height():
     gathered = {**GATHERED, "of": named("a", 3)}
-    assert joints(gathered) is None
     assert joints({"op": "concat_rows", "of": [gathered, named("b", 5)]}) is None
 
 
