@@ -37,13 +37,14 @@ class Service:
     address: str
     token: str
 
+    def children(self) -> set[int]:
+        """The processes that it started: its workers."""
+        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
+        return {int(child) for task in tasks for child in (task / "children").read_text().split()}
+
     def peak_mb(self) -> tuple[float, float]:
         """Peak resident memory of the API and of its worker."""
-        pid = self.process.pid
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        tasks = Path(f"/proc/{pid}/task").iterdir()
-        children += [child for task in tasks for child in (task / "children").read_text().split()]
-        return _peak(pid), max(map(_peak, map(int, set(children))))
+        return _peak(self.process.pid), max(map(_peak, self.children()))
 
 
 def _peak(pid: int) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
@@ -22,13 +22,15 @@ from worker.reuse import reusable, source_key
 from worker.workflows import shards
 from worker.workflows.listing import list_if_possible, list_reported
 
+_LITTLE_BYTES: Final = 1 << 20
+
 
 def verify(context: Context, steps: Steps, job_id: str) -> None:
     """The job."""
     work = (
         ("begin", lambda: shards.begin(context, job_id)),
         ("plan", lambda: _plan(context, job_id)),
-        ("put in line", lambda: shards.put_in_line(context, VERIFY_SHARD, job_id)),
+        ("put in line", lambda: _put_in_line(context, job_id)),
         ("wait", lambda: shards.wait(context, VERIFY_SHARD, job_id)),
         ("merge", lambda: _merge(context, job_id)),
     )
@@ -37,12 +39,24 @@ def verify(context: Context, steps: Steps, job_id: str) -> None:
 
 def verify_shard(context: Context, steps: Steps, job_id: str, number: int) -> None:
     """One shard of it."""
+    steps.step("run", lambda: context.answering(job_id, lambda: _run(context, job_id, number)))
 
+
+def _run(context: Context, job_id: str, number: int) -> Answer:
     def work(job: Job, first: int, stop: int) -> tuple[list[Outcome], dict[str, Any] | None]:
         with context.verification(job) as verification:
             return [task.run() for task in verification.tasks[first:stop]], None
 
-    steps.step("run", lambda: context.answering(job_id, lambda: shards.run(context, job_id, number, work)))
+    return shards.run(context, job_id, number, work)
+
+
+def _put_in_line(context: Context, job_id: str) -> Answer:
+    """Every shard; a single one with little to read is run here, for its place in line would take longer than it does."""
+    with context.database.read() as session:
+        planned = jobs.shards(session, job_id)
+    if len(planned) == 1 and planned[0].bytes <= _LITTLE_BYTES:
+        return _run(context, job_id, planned[0].number)
+    return shards.put_in_line(context, VERIFY_SHARD, job_id)
 
 
 def _plan(context: Context, job_id: str) -> Answer:
@@ -102,7 +116,7 @@ def _save(context: Context, run: Run, report: Report, verification: Verification
             errors=errors,
             advisories=advisories,
             target_digest=None if report.target is None else report.target["digest"],
-            source_key=None if verification.known.source else source_key(verification.rests, report),
+            source_key=source_key(verification.rests, report),
         )
         jobs.finish(session, run.job_id, report.verdict)
 
