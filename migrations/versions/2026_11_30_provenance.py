@@ -106,6 +106,7 @@ def _edges() -> None:
         check={"kind": KINDS, "basis": BASES},
     )
     _index("edges", "project_id", "kind", "value_key", "artifact_id")
+    op.create_index("ix_edges_basis", "edges", ["project_id", "kind", "value_key", "basis", "artifact_id"])
 
 
 def _table(

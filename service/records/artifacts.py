@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from sqlalchemy import func, literal, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, undefer
 
 from service.records.models import PENDING, Artifact, ArtifactFile, Blob
 from service.records.pages import Page, cut, decode, encode, fetched, identifier
@@ -59,9 +59,9 @@ def add_artifact(
 
 
 def find_artifact(session: Session, project_id: str, digest: str) -> Artifact | None:
-    """The artifact with a digest."""
+    """The artifact with a digest, its claims included."""
     query = select(Artifact).where(Artifact.project_id == project_id, Artifact.digest == digest)
-    return session.scalars(query).one_or_none()
+    return session.scalars(query.options(undefer(Artifact.claims))).one_or_none()
 
 
 def artifact(session: Session, artifact_id: str) -> Artifact | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from service.records import findings as noted
@@ -47,8 +47,11 @@ def of_jobs(session: Session, project_id: str, job_ids: Iterable[str]) -> dict[s
 
 def of_artifact(session: Session, artifact_id: str, limit: int) -> Sequence[Comparison]:
     """The latest comparisons of an artifact with any other, newest first."""
-    either = or_(Comparison.a_artifact_id == artifact_id, Comparison.b_artifact_id == artifact_id)
-    return session.scalars(select(Comparison).where(either).order_by(Comparison.id.desc()).limit(limit)).all()
+    found: dict[str, Comparison] = {}
+    for side in (Comparison.a_artifact_id, Comparison.b_artifact_id):  # one by one, each along its index
+        query = select(Comparison).where(side == artifact_id).order_by(Comparison.id.desc()).limit(limit)
+        found |= {row.id: row for row in session.scalars(query)}
+    return sorted(found.values(), key=lambda row: row.id, reverse=True)[:limit]
 
 
 def save(

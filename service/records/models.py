@@ -115,7 +115,8 @@ class Artifact(OfProject, Base):
     model_id: Mapped[str | None] = mapped_column(HostileText)
     weights_id: Mapped[str | None] = mapped_column(HostileText)
     object_count: Mapped[int | None]
-    claims: Mapped[Any] = mapped_column(Json, nullable=True)  # what it says of its own origin, never believed
+    # What it says of its own origin, never believed; a megabyte perhaps, so lists do without.
+    claims: Mapped[Any] = mapped_column(Json, nullable=True, deferred=True)
     created_at: Mapped[datetime]
 
 
@@ -442,6 +443,7 @@ class Edge(OfProject, Base):
     __tablename__ = "edges"
     __table_args__ = (
         Index(None, "project_id", "kind", "value_key", "artifact_id"),
+        Index("ix_edges_basis", "project_id", "kind", "value_key", "basis", "artifact_id"),
         CheckConstraint(
             "kind IN ('encoder_profile', 'recipe', 'target', 'checkpoint', 'format', 'tool_version')", "kind"
         ),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session, aliased
 
 from service.records.models import Artifact, Edge
@@ -15,7 +15,7 @@ from service.records.types import name_key, now
 Kind = Literal["encoder_profile", "recipe", "target", "checkpoint", "format", "tool_version"]
 Basis = Literal["claimed", "converted", "verified"]
 
-# The first condition drives a reverse query, so what few artifacts share stands before what most do.
+# In the order in which a person asks.
 KINDS: Final[tuple[Kind, ...]] = (
     "recipe",
     "checkpoint",
@@ -26,6 +26,7 @@ KINDS: Final[tuple[Kind, ...]] = (
 )
 BASES: Final[tuple[Basis, ...]] = ("claimed", "converted", "verified")
 _LISTING: Final = "provenance"
+_MANY: Final = 1_000  # edges from which on it no longer matters how many there are
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +84,29 @@ def derived(
     asked = [(kind, conditions[kind]) for kind in KINDS if kind in conditions]
     if not asked:
         raise ValueError("a reverse query needs a condition")
-    query = select(Edge.artifact_id).distinct()
-    for number, (kind, value) in enumerate(asked):
-        edge = Edge if number == 0 else aliased(Edge)
-        holds = [edge.project_id == project_id, edge.kind == kind, edge.value_key == name_key(value)]
-        holds += [edge.value == value]
-        if basis is not None:
-            holds.append(edge.basis == basis)
-        if number:
-            same = select(edge.artifact_id).where(*holds, edge.artifact_id == Edge.artifact_id)
-            holds = [same.correlate(Edge).exists()]
-        query = query.where(*holds)
+
+    def near(edge: type[Edge], kind: Kind, value: str) -> list[ColumnElement[bool]]:  # as indexes know it
+        found = [edge.project_id == project_id, edge.kind == kind, edge.value_key == name_key(value)]
+        return found if basis is None else [*found, edge.basis == basis]
+
+    def holds(edge: type[Edge], kind: Kind, value: str) -> list[ColumnElement[bool]]:
+        return [*near(edge, kind, value), edge.value == value]
+
+    def few(condition: tuple[Kind, str]) -> int:
+        some = select(Edge.artifact_id).where(*near(Edge, *condition)).limit(_MANY)
+        return session.scalar(select(func.count()).select_from(some.subquery())) or 0
+
+    if len(asked) > 1:
+        asked.sort(
+            key=few
+        )  # the first drives the query: what few artifacts have, and then asks each for the others
+    query = select(Edge.artifact_id).distinct().where(*holds(Edge, *asked[0]))
+    for condition in asked[1:]:
+        other = aliased(Edge)
+        same = select(other.artifact_id).where(
+            *holds(other, *condition), other.artifact_id == Edge.artifact_id
+        )
+        query = query.where(same.correlate(Edge).exists())
     after = decode(cursor, _LISTING, identifier)
     if after is not None:
         query = query.where(Edge.artifact_id < after[0])

@@ -1,6 +1,7 @@
 """Edges, identities and targets: written once, found again from either side, page by page, in one project only."""
 
 import pytest
+from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from service.records import content, identities, provenance, targets
@@ -72,6 +73,20 @@ def test_every_condition_must_hold_and_pages_go_on_where_they_ended(database: Da
             ("encoder_profile", "P", "verified"),
             ("format", "Q4", "claimed"),
         ]
+
+
+def test_what_few_artifacts_have_is_looked_up_before_what_most_have(database: Database) -> None:
+    with database.write() as session:
+        rows = stored(session, *"abcdefgh")
+        for row in rows:
+            provenance.save(session, row, "converted", "1" * 32, [Fact("recipe", "r"), Fact("target", "t")])
+        provenance.save(session, rows[2], "claimed", rows[2].id, [Fact("format", "rare")])
+    told: list[str] = []
+    with database.read() as session:
+        event.listen(database.engine, "before_cursor_execute", lambda *given: told.append(str(given[3])))
+        assert found(session, recipe="r", target="t", format="rare") == ["c.ninfer"]
+    driving = next(given for given in told[3:] if "rare" in given)
+    assert driving.index("rare") < driving.index("recipe") < driving.index("target")
 
 
 def test_a_basis_leaves_the_others_out(database: Database) -> None:
