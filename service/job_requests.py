@@ -92,7 +92,8 @@ def settled(
 ) -> tuple[dict[str, Any], str | None]:
     """The request as workflows read it, and the id of the artifact to verify.
 
-    `recipe` is the one that it names, `target` the digest of the one that it names, or `auto`.
+    `recipe` is the one that it names, None too where `auto` found none, which is kept as it was asked for; `target` is
+    the digest of the one that it names, or `auto`.
 
     Raises: CheckUnknown, ReferenceUnknown, BlobsMissing, RecipeMismatch, InvalidRequest.
     """
@@ -107,7 +108,7 @@ def settled(
         if recipe is not None:
             _require_agreement(recipe, request, whole_set=bool(request.checkpoints))
         kind = cast(ArtifactKind, artifact.kind)
-        checks = _checks(request.checks or _usual(kind, request, recipe, target))
+        checks = _checks(request.checks or _usual(kind, request, target))
         whole |= {"artifact": artifact.digest, "checks": checks}
         sample = request.sample
         whole |= {
@@ -119,7 +120,7 @@ def settled(
     whole |= {
         "checkpoints": dict(request.checkpoints),
         "inputs": dict(request.inputs),
-        "recipe": recipe.digest if recipe is not None else None,
+        "recipe": recipe.digest if recipe is not None else request.recipe,
         "target": target,
     }
     if isinstance(request, Convert) and recipe is not None:
@@ -148,13 +149,11 @@ def _require_sense(request: Verify) -> None:
         raise InvalidRequest("A part of the request says nothing.", *faults)
 
 
-def _usual(
-    kind: ArtifactKind, request: Verify, recipe: core.Recipe | None, target: str | None
-) -> tuple[str, ...]:
+def _usual(kind: ArtifactKind, request: Verify, target: str | None) -> tuple[str, ...]:
     return default_checks(
         kind,
         target=target is not None,
-        recipe=recipe is not None,
+        recipe=request.recipe is not None,
         source=bool(request.checkpoints or request.inputs),
     )
 

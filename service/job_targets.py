@@ -8,7 +8,7 @@ from ninfer_core.containers.ninfer import read_artifact
 from ninfer_core.errors import NinferError
 from ninfer_core.findings import Findings
 from ninfer_core.identity import DIGEST_PREFIX
-from ninfer_core.targets import AUTO, TARGETS, Target, registered, registered_recipe
+from ninfer_core.targets import AUTO, TARGETS, Target, choose, registered_recipe
 from service import recipes, targets
 from service.blobs import BlobFiles
 from service.errors import Fault, Internal, ReferenceUnknown
@@ -51,29 +51,20 @@ def named_target(parts: Parts, project_id: str, request: Verify | Convert) -> Na
         return Named(digests[0], targets.contract(session, project_id, digests[0]))
 
 
-def recipe_of(
-    parts: Parts, project_id: str, request: Verify | Convert, target: Target | None
-) -> str | bytes | None:
+def recipe_of(parts: Parts, project_id: str, request: Verify | Convert) -> str | bytes | None:
     """A digest, or the text of a document; the registered recipe where the job says its id or `auto`.
 
-    Raises: ReferenceUnknown.
+    None also where `auto` finds none for the artifact of a verification. Raises: ReferenceUnknown.
     """
     given = request.recipe
     if given is None or isinstance(given, bytes) or given.startswith(DIGEST_PREFIX):
         return given
-    if given != AUTO:
-        text = registered_recipe(given)
-        if text is None:
-            raise unknown("recipe", given, "$.recipe")
-        return text
-    if target is None and isinstance(request, Verify):
+    if given == AUTO and isinstance(request, Verify):
         target = _own_target(parts, project_id, request.artifact)
-    text = registered_recipe(target.recipe_id) if target is not None and target.recipe_id else None
+        return registered_recipe(target.recipe_id) if target is not None and target.recipe_id else None
+    text = registered_recipe(given)
     if text is None:
-        detail = (
-            "no recipe is registered for its target" if target else "the artifact has no registered target"
-        )
-        raise ReferenceUnknown(f"There is no recipe to choose: {detail}.", Fault("body", "$.recipe", detail))
+        raise unknown("recipe", given, "$.recipe")
     return text
 
 
@@ -82,7 +73,6 @@ def stored_recipe(parts: Parts, project_id: str, digest: str, target: Target | N
 
     Raises: ReferenceUnknown, RecipeFaulty when it does not fill that target.
     """
-
     with parts.database.read() as session:
         row = content.recipe(session, project_id, digest)
         if row is None:
@@ -97,14 +87,18 @@ def stored_recipe(parts: Parts, project_id: str, digest: str, target: Target | N
 
 
 def _own_target(parts: Parts, project_id: str, digest: str) -> Target | None:
-    """The registered target that the artifact's directory stands for, whether it was listed before or not."""
+    """The registered target that the artifact's directory stands for, whether it was listed before or not.
+
+    Raises: ReferenceUnknown.
+    """
     with parts.database.read() as session:
         artifact = content.find_artifact(session, project_id, digest)
         if artifact is None:
             raise unknown("artifact", digest, "$.artifact")
         names = {file.name: file.sha256 for file in content.files(session, artifact.id)}
     if artifact.kind != "ninfer":
-        return None
+        detail = f"{AUTO} needs a .ninfer artifact, whose identity names the recipe"
+        raise ReferenceUnknown(f"The recipe {detail}.", Fault("body", "$.recipe", detail))
     files = BlobFiles(parts.blobs, names)
     try:
         directory = read_artifact(files, artifact.entry, Findings())
@@ -112,7 +106,4 @@ def _own_target(parts: Parts, project_id: str, digest: str) -> Target | None:
         return None
     finally:
         files.close()
-    if directory is None or directory.model_id is None:
-        return None
-    known = registered(directory.model_id, directory.weights_id)
-    return next((target for target in known if target.recipe_id is not None), None)
+    return None if directory is None else choose(TARGETS, directory).target

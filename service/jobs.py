@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from sqlalchemy.orm import Session
 
 from ninfer_core.identity import DIGEST_PREFIX
+from ninfer_core.targets import AUTO
 from service import recipes
 from service.artifacts import start
 from service.comparisons import Compare
@@ -74,7 +75,7 @@ def create(parts: Parts, project_id: str, request: Verify | Convert | Compare, s
 
 def _new(parts: Parts, project_id: str, request: Verify | Convert, sent: Sent) -> Job:
     named = named_target(parts, project_id, request)
-    given = recipe_of(parts, project_id, request, named.contract)
+    given = recipe_of(parts, project_id, request)
     draft = recipes.read(given, named.contract) if isinstance(given, bytes) else None
     recipe = draft.recipe if draft is not None else None
     if isinstance(given, str):
@@ -138,7 +139,8 @@ def _add(
     if compared is not None:
         comparisons.add(session, Comparison(**shared, a_artifact_id=compared[0], b_artifact_id=compared[1]))
         return job
-    shared |= {"recipe_digest": whole["recipe"], "checkpoints": whole["checkpoints"]}
+    recipe = whole["recipe"]
+    shared |= {"recipe_digest": None if recipe == AUTO else recipe, "checkpoints": whole["checkpoints"]}
     if artifact_id is not None:
         asked = {name: whole[name] for name in ("checks", "target", "canonical", "sample", "full")}
         asked["max_age_seconds"] = whole["max_age_seconds"]

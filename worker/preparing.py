@@ -18,7 +18,7 @@ from ninfer_core.opening import ArtifactKind
 from ninfer_core.recipes import Plan, Recipe, bind, parse_recipe
 from ninfer_core.targets import AUTO, TARGETS, Target
 from ninfer_core.verify import Asked, asked, prepare
-from ninfer_core.verify.against import NO_RECIPE, NO_SOURCE, Against
+from ninfer_core.verify.against import NO_RECIPE, NO_REGISTERED, NO_SOURCE, Against
 from ninfer_core.verify.outcomes import Outcome
 from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.report import Report
@@ -29,7 +29,7 @@ from service import targets
 from service.blobs import BlobStore
 from service.records import content, conversions, jobs, runs
 from service.records.database import Database
-from service.records.models import Artifact, Run
+from service.records.models import Artifact, Job, Run
 from worker import plans, reuse
 from worker.errors import RowMissing
 from worker.reuse import Digests, Rests
@@ -148,7 +148,7 @@ def open_verification(store: Store, job_id: str) -> Verification:
     with ExitStack() as stack:
         files = StoredFiles(store.blobs, digests, store.watch)
         stack.callback(files.close)
-        against, sources = _against(store, stack, run, material)
+        against, sources = _against(store, stack, job, run, material)
         rests = _rests(files, artifact, checks, against, material)
         known = Known() if rests is None else reuse.known(store.database, job_id, run, rests, digests)
         prepared = prepare(
@@ -249,7 +249,9 @@ def _material(
     )
 
 
-def _against(store: Store, stack: ExitStack, run: Run, material: Material) -> tuple[Against, Sources]:
+def _against(
+    store: Store, stack: ExitStack, job: Job, run: Run, material: Material
+) -> tuple[Against, Sources]:
     auto = run.target == AUTO
     given = () if run.target is None or material.target is None else (material.target,)
     sample = None if run.sample is None else Sample(run.sample["fraction"], run.sample["seed"])
@@ -257,6 +259,8 @@ def _against(store: Store, stack: ExitStack, run: Run, material: Material) -> tu
         targets=tuple(TARGETS) if auto else given, auto=auto, canonical=run.canonical, sample=sample
     )
     if material.recipe is None:
+        if job.request.get("recipe") == AUTO:
+            return replace(against, reason=NO_REGISTERED), Sources()
         half = bool(material.checkpoints or material.inputs)
         return (replace(against, reason=NO_RECIPE) if half else against), Sources()
     findings = Findings()

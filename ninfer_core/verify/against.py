@@ -22,6 +22,7 @@ NO_RECIPE: Final = "no recipe was given"
 NO_SOURCE: Final = "no source was given"
 NO_SOURCES: Final = "no source and recipe were given"
 NO_TARGET: Final = "no target was given"
+NO_REGISTERED: Final = "no registered recipe for the identity of this artifact"
 UNBOUND: Final = "the recipe could not be bound to its sources"
 
 

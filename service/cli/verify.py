@@ -11,7 +11,7 @@ from ninfer_core.errors import Usage
 from ninfer_core.opening import Opened, open_path
 from ninfer_core.verify import Asked, asked, default_checks
 from ninfer_core.verify import verify as run_checks
-from ninfer_core.verify.against import NO_RECIPE, NO_SOURCE, Against
+from ninfer_core.verify.against import NO_RECIPE, NO_REGISTERED, NO_SOURCE, Against
 from ninfer_core.verify.checks import LISTING_CHECKS, Verdict
 from ninfer_core.verify.expected import read_digest, require_digest
 from ninfer_core.verify.report import Report
@@ -111,7 +111,7 @@ def _against(
         return replace(against, reason=NO_RECIPE) if folders or inputs else against
     document = recipe(stack, not_empty("--recipe", request.recipe), opened)
     if document is None:
-        return replace(against, reason="no registered recipe for the identity of this artifact")
+        return replace(against, reason=NO_REGISTERED)
     # The target that was named outright is the recipe's too: it states the formats that rules leave out.
     target = against.targets[0] if against.targets and not against.auto else None
     result = bound(stack, document, folders, inputs, target)

@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 import rfc8785
 
+from ninfer_core.formats import FORMATS
 from ninfer_core.targets import registered, registered_recipe
+from ninfer_core.verify.against import NO_REGISTERED
 from service.client import Client
+from tests.build import write_artifact
 from tests.mini_hybrid import IDENTITY, MiniHybrid, checkpoint, document
 from tests.service.serving import Service, serving
 from tests.service.test_equality import by_command_line, without_file_names
@@ -129,8 +133,33 @@ def test_reports_of_parts_are_those_of_the_command_line(
     assert done["state"] == expected["verdict"]
 
 
+def test_without_a_registered_recipe_the_report_says_so_as_on_the_command_line(
+    world: World, tmp_path: Path
+) -> None:
+    path = tmp_path / "unknown.ninfer"
+    write_artifact(path, {"w": (FORMATS["BF16"], (4, 64), np.zeros(512, np.uint8))})
+    pushed = world.client.push_artifact([path])["digest"]
+    done = job(world.client, {"type": "verify", "artifact": pushed, "recipe": "auto"})
+    report = world.client.report(done["run"])
+    assert without_file_names(report) == without_file_names(
+        by_command_line("verify", path, "--recipe", "auto")
+    )
+    assert (done["state"], done["request"]["recipe"]) == ("incomplete", "auto")
+    reasons = {check["name"]: check["reason"] for check in report["checks"]}
+    assert reasons["restrictions"] == reasons["relations"] == NO_REGISTERED
+
+
+def test_auto_knows_a_file_that_names_no_identity_by_its_inventory(
+    world: World, repacked: dict[str, Any]
+) -> None:
+    """A recipe is chosen for revision 3 as the target is."""
+    done = job(world.client, {"type": "verify", "artifact": repacked["artifact"], "recipe": "auto"})
+    assert world.client.report(done["run"])["recipe"]["recipe_id"] == RECIPE_ID
+
+
 def test_a_sampled_report_is_that_of_the_command_line(world: World, file: Path) -> None:
-    done = world.verify(world.artifact, sample={"fraction": 0.05, "seed": 3}, canonical=False, target=None)
+    sample_of = {"fraction": 0.05, "seed": 3}
+    done = world.verify(world.artifact, sample=sample_of, canonical=False, target=None, full=True)
     sample = ["--sample", "0.05", "--seed", "3"]
     expected = by_command_line("verify", file, "--recipe", "auto", *options(world), *sample)
     report = world.client.report(done["run"])

@@ -91,6 +91,10 @@ OWN = ["structure", "layout", "values", "statistics"]
         ({"checks": ["values", "layout", "values"]}, ["structure", "layout", "values"]),
         ({"target": "auto"}, [*OWN, "inventory"]),
         ({"recipe": examples.RECIPE_DIGEST}, [*OWN, "restrictions", "relations"]),
+        (
+            {"recipe": "auto"},
+            [*OWN, "restrictions", "relations"],
+        ),  # none is registered for it: a reason in the report
         ({"checkpoints": {"anything": examples.CHECKPOINT_ID}}, [*OWN, "source", "parity"]),
         (
             {
@@ -141,7 +145,7 @@ def test_a_document_is_stored_as_exactly_as_it_was_sent(api: World) -> None:
         ({**VERIFY, "recipe": ""}, "invalid_request", ["$.recipe"]),
         ({**VERIFY, "recipe": "sha256:x"}, "reference_unknown", ["$.recipe"]),
         ({**VERIFY, "recipe": "no-such-recipe"}, "reference_unknown", ["$.recipe"]),
-        ({**VERIFY, "recipe": "auto"}, "reference_unknown", ["$.recipe"]),
+        ({**CONVERT, "recipe": "auto"}, "reference_unknown", ["$.recipe"]),
         ({**VERIFY, "target": "m/w"}, "reference_unknown", ["$.target"]),
         ({**VERIFY, "target": f"sha256:{'1' * 64}"}, "reference_unknown", ["$.target"]),
         ({**VERIFY, "canonical": True}, "invalid_request", ["$.canonical"]),
