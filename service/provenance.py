@@ -121,7 +121,11 @@ def fact(edge: Edge) -> Document:
 
 
 def _artifact(session: Session, row: Artifact, runs: Sequence[tuple[Run, Job]]) -> Document:
-    root = next((run.report["artifact"].get("content_root") for run, _ in runs if run.report), None)
+    told = [run.report["artifact"] for run, _ in runs if run.report]
+    # Of runs that saw these very bytes: one that found others on the disk says nothing of this artifact.
+    root = next(
+        (one["content_root"] for one in told if one["digest"] == row.digest and one.get("content_root")), None
+    )
     return {
         "digest": row.digest,
         "kind": row.kind,

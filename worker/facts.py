@@ -18,9 +18,12 @@ from ninfer_core.verify.report import Report
 from service.records import chain
 from service.records.provenance import Fact
 
+# Evidence that says where words come from.
+_TIED: Final = frozenset({"copied-exact", "derived-exact", "within-bound"})
 _LONGEST: Final = 1_000  # characters of a claim that becomes an edge
-_MOST_ROLES: Final = 64
-_MOST_CLAIM_VALUES: Final = 10_000  # what a directory may say of itself beyond that is only counted
+_MOST_ROLES, _MOST_FORMATS = 64, 64  # that become edges
+# What a directory says of itself beyond these is not kept.
+_MOST_CLAIM_VALUES, _MOST_CLAIM_CHARACTERS = 10_000, 1 << 20
 
 
 def claims(sections: Mapping[str, Any]) -> Any:
@@ -28,14 +31,14 @@ def claims(sections: Mapping[str, Any]) -> Any:
     told = {name: sections[name] for name in ("provenance", "metadata") if sections.get(name)}
     if not told:
         return None
-    if _values(told) > _MOST_CLAIM_VALUES:
+    if _values(told) > _MOST_CLAIM_VALUES or _characters(told) > _MOST_CLAIM_CHARACTERS:
         return {"too_long": True}
     return _plain(told)
 
 
 def claimed(told: Any, model_id: str | None, weights_id: str | None, formats: Iterable[str]) -> list[Fact]:
     """The edges that an artifact claims; `told` is what `claims` gave."""
-    facts = [Fact("format", name) for name in sorted(set(formats))[:_LONGEST]]
+    facts = [Fact("format", name) for name in sorted(set(formats))[:_MOST_FORMATS]]
     if model_id is not None and weights_id is not None:
         facts.append(Fact("target", f"{model_id}/{weights_id}"))
     provenance = told.get("provenance") if isinstance(told, dict) else None
@@ -84,7 +87,8 @@ def verified(
     if "inventory" in full and report.target is not None:
         target = report.target
         facts += _target(target["digest"], target["model_id"], target["weights_id"])
-    if "parity" in full and plan is not None:
+    tied = all(item.evidence in _TIED for item in report.objects)  # what is only legal may come from anywhere
+    if "parity" in full and plan is not None and tied:
         proved = {item.name for item in report.objects if item.evidence == "derived-exact"}
         tensors = [item for item in plan.objects if isinstance(item, TensorPlan) and item.name in proved]
         facts.append(Fact("recipe", plan.recipe.digest))
@@ -115,6 +119,21 @@ def _values(value: Any) -> int:
     if isinstance(value, dict):
         return 1 + sum(_values(member) for member in value.values())
     return 1 + sum(map(_values, value)) if isinstance(value, list) else 1
+
+
+def _characters(value: Any) -> int:
+    """Of all names and texts."""
+    if isinstance(value, dict):
+        return sum(len(name) + _characters(member) for name, member in value.items())
+    if isinstance(value, Huge):
+        return len(value.text)
+    return (
+        sum(map(_characters, value))
+        if isinstance(value, list)
+        else len(value)
+        if isinstance(value, str)
+        else 0
+    )
 
 
 def _plain(value: Any) -> Any:
