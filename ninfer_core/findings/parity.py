@@ -145,14 +145,16 @@ PARITY: tuple[Definition, ...] = (
         "Another recipe made this artifact.",
         "Use the recipe that made the artifact; revision 3 names it by digest in its provenance.",
     ),
-    error(
+    Definition(
         "parity.section_differs",
         None,
-        "Components, bindings, uses or metadata of a file of revision 3 are not those that the recipe gives it.",
+        "error",
+        "Components, bindings, uses or metadata of a file of revision 3 are not those that `convert` writes for the recipe.",
         "Another recipe or another converter made this artifact, or its directory was edited: equal words bound to "
         "other names are another model.",
         "Use the recipe that made the artifact, or state in the recipe the `components` and `metadata` that are right.",
         where="path: of the member",
+        severity_by="whether the recipe states the member; where it is silent, an advisory",
     ),
     advisory(
         "parity.claim_differs",

@@ -1,6 +1,7 @@
 """What a directory of revision 3 says beside its objects, against what the recipe has `convert` say there.
 
-Bindings, components, uses and metadata are what a reader goes by, so they have to be equal. Provenance is a claim: what
+Bindings, components, uses and metadata are what a reader goes by. Where the recipe states them they have to be equal;
+where it is silent another converter may have said more, which is told and fails nothing. Provenance is a claim: what
 contradicts it is told, and nothing passes or fails for it.
 """
 
@@ -10,7 +11,7 @@ from typing import Any, Final
 from ninfer_core.containers.directory import Artifact
 from ninfer_core.containers.writer import sections
 from ninfer_core.documents.contrast import Difference, contradictions, differences, whole_difference
-from ninfer_core.findings import Findings
+from ninfer_core.findings import Findings, Severity
 from ninfer_core.recipes.heading import heading
 from ninfer_core.recipes.plan import Plan, TensorPlan
 from ninfer_core.targets import Target
@@ -35,15 +36,21 @@ def compare_sections(
     found, expected = (
         {name: said[name] for name in _COMPARED if name in said} for said in (artifact.sections, wanted)
     )
-    bindings = _bindings(artifact, wanted["bindings"], target, excluded)
-    for difference in (*bindings, *differences("", found, expected)):
+    stated = {"components": plan.recipe.components is not None, "metadata": plan.recipe.metadata is not None}
+    told: list[tuple[Difference, Severity]] = [*_bindings(artifact, wanted["bindings"], target, excluded)]
+    told += (
+        (difference, "error" if stated.get(difference.path.partition(".")[0]) else "advisory")
+        for difference in differences("", found, expected)
+    )
+    for difference, severity in told:
         have, want = difference.a or "nothing", difference.b or "nothing"
         findings.add(
             "parity.section_differs",
-            f"{difference.path} is {have} in the artifact, the recipe gives it {want}",
+            f"{difference.path} is {have} in the artifact, `convert` writes {want} for the recipe",
             where={"path": difference.path},
             expected=want,
             found=have,
+            severity=severity,
         )
     claims = dict(wanted["provenance"])
     if target is not None:
@@ -60,8 +67,12 @@ def compare_sections(
 
 def _bindings(
     artifact: Artifact, wanted: Mapping[str, Any], target: Target | None, excluded: frozenset[int]
-) -> Iterator[Difference]:
-    """Bindings that are not the recipe's, each told as a whole, whichever way it is spelled."""
+) -> Iterator[tuple[Difference, Severity]]:
+    """Bindings that are not the recipe's, each told as a whole, whichever way it is spelled.
+
+    A name of the recipe's that is bound to anything else is an error. One that is not bound, and one that the recipe does
+    not know, is another reader's way to the same objects, unless a target says otherwise.
+    """
     found: Mapping[str, Any] = artifact.sections["bindings"]
     stored = {item.name: item for item in artifact.readable}
     settled: frozenset[str] = frozenset()
@@ -74,4 +85,5 @@ def _bindings(
             have is not None and want is not None and bound_parts(have, stored) == bound_parts(want, stored)
         )
         if name not in settled and not equal:
-            yield whole_difference(f"bindings.{name}", have, want)
+            wrong = have is not None and want is not None
+            yield whole_difference(f"bindings.{name}", have, want), "error" if wrong else "advisory"
