@@ -9,15 +9,15 @@ from sqlalchemy.orm import Session
 
 from ninfer_core.compare import NOT_COMPARED
 from ninfer_core.compare.comparison import Status, json_pieces, ranks
-from service.errors import ComparisonNotFound, Fault, InvalidRequest, NoReport, NotFinal, ReferenceUnknown
+from service.errors import ComparisonNotFound, Fault, InvalidRequest, ReferenceUnknown
 from service.parts import Parts
 from service.records import comparisons, content, jobs, views
 from service.records.comparisons import Order
 from service.records.models import Artifact, Comparison, ComparisonFinding, ComparisonObject
 from service.records.pages import Page
+from service.reports import require_final
 
 _BATCH: Final = 1_000  # rows of one short transaction
-_RETRY_SECONDS: Final = 2
 ANSWERED: Final = ("passed", "failed", "incomplete")  # states of a job whose comparison could be made
 
 Row = TypeVar("Row", ComparisonObject, ComparisonFinding)
@@ -134,12 +134,7 @@ def findings(
 def report(parts: Parts, project_id: str, comparison_id: str) -> Iterator[str]:
     """The text of `ninfer-gate/comparison/1`. Raises, before the first piece: ComparisonNotFound, NotFinal, NoReport."""
     view = comparison(parts, project_id, comparison_id)
-    if not view.answered:
-        if view.state in jobs.FINAL:
-            said = f"The job of this comparison ended as `{view.state}`, without an answer."
-            raise NoReport(said, state=view.state)
-        headers = {"Retry-After": str(_RETRY_SECONDS)}
-        raise NotFinal(f"The job of this comparison is {view.state}.", headers=headers, state=view.state)
+    head = require_final(view.comparison.document, view.state, ANSWERED, "comparison")
 
     def pairs(session: Session, cursor: str | None) -> Page[ComparisonObject]:
         return comparisons.objects(session, comparison_id, limit=_BATCH, cursor=cursor)
@@ -149,7 +144,7 @@ def report(parts: Parts, project_id: str, comparison_id: str) -> Iterator[str]:
 
     entries = (row.document for row in _every(pairs, parts))
     noted = (row.document for row in _every(notes, parts))
-    return json_pieces(view.comparison.document, entries, noted)
+    return json_pieces(head, entries, noted)
 
 
 def _every(page: Callable[[Session, str | None], Page[Row]], parts: Parts) -> Iterator[Row]:

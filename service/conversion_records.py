@@ -1,17 +1,13 @@
 """The provenance record of a conversion, as the worker that made it wrote it: canonical JSON, known by its digest."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from ninfer_core.errors import NinferError
 from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.io import CHUNK_BYTES, DiskFile, chunks
 from service import reports
-from service.errors import NoReport, NotFinal
+from service.errors import NoReport
 from service.parts import Parts
-from service.records import jobs
-
-_RETRY_SECONDS: Final = 2
 
 
 def record(parts: Parts, project_id: str, conversion_id: str) -> tuple[str, Iterator[bytes]]:
@@ -20,13 +16,8 @@ def record(parts: Parts, project_id: str, conversion_id: str) -> tuple[str, Iter
     Raises, before the first piece: ConversionNotFound, NotFinal, NoReport (nothing was made, or its record is lost).
     """
     found = reports.conversion(parts, project_id, conversion_id)
-    digest = found.conversion.record
-    if found.state not in jobs.FINAL:
-        headers = {"Retry-After": str(_RETRY_SECONDS)}
-        raise NotFinal(f"The job of this conversion is {found.state}.", headers=headers, state=found.state)
-    if digest is None or found.state != "passed":
-        said = f"The job of this conversion ended as `{found.state}`, without a record."
-        raise NoReport(said, state=found.state)
+    row, state = found.conversion, found.state
+    digest = reports.require_final(row.record, state, {"passed"}, "conversion", "a record")
     try:
         file = parts.blobs.open(digest.removeprefix(DIGEST_PREFIX), "record")
     except NinferError:

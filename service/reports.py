@@ -164,7 +164,7 @@ def conversion_findings(
 def run_report(parts: Parts, project_id: str, run_id: str) -> Iterator[str]:
     """The text of `ninfer-gate/report/1`, piece by piece. Raises, before the first piece: RunNotFound, NotFinal, NoReport."""
     found = run(parts, project_id, run_id, counted=False)
-    head = _head(found.run.report, found.state, {found.run.verdict}, "run")
+    head = require_final(found.run.report, found.state, {found.run.verdict}, "run")
 
     def objects(cursor: str | None) -> Page[Document]:
         with parts.database.read() as session:
@@ -185,7 +185,7 @@ def run_report(parts: Parts, project_id: str, run_id: str) -> Iterator[str]:
 def conversion_report(parts: Parts, project_id: str, conversion_id: str) -> Iterator[str]:
     """The text of `ninfer-gate/conversion/1`. Raises, before the first piece: ConversionNotFound, NotFinal, NoReport."""
     found = conversion(parts, project_id, conversion_id)
-    head = _head(found.conversion.document, found.state, {"passed", "failed"}, "conversion")
+    head = require_final(found.conversion.document, found.state, {"passed", "failed"}, "conversion")
 
     def objects(cursor: str | None) -> Page[ConversionObject]:
         with parts.database.read() as session:
@@ -259,12 +259,15 @@ def pieces(head: Document, lists: Sequence[tuple[str, str, Iterable[Sequence[Doc
     yield "}"
 
 
-def _head(document: Document | None, state: str, answers: Collection[str | None], what: str) -> Document:
+def require_final(
+    found: Row | None, state: str, answers: Collection[str | None], what: str, missing: str = "an answer"
+) -> Row:
+    """`found`, where the job ended in one of the states that go with it. Raises: NotFinal, NoReport."""
     # A verdict counts only as that of its job: one that was cancelled has none, whatever a late worker wrote.
-    if document is not None and state in answers:
-        return document
+    if found is not None and state in answers:
+        return found
     if state in jobs.FINAL:
-        raise NoReport(f"The job of this {what} ended as `{state}`, without an answer.", state=state)
+        raise NoReport(f"The job of this {what} ended as `{state}`, without {missing}.", state=state)
     headers = {"Retry-After": str(_RETRY_SECONDS)}
     raise NotFinal(f"The job of this {what} is {state}.", headers=headers, state=state)
 

@@ -181,6 +181,12 @@ def request_body(adapter: TypeAdapter[Any], **examples: Any) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/json": _content(schema, examples)}}}
 
 
+def document_body(what: str, example: Any) -> dict[str, Any]:
+    """`openapi_extra` of a route whose body is a document that is kept as it is; `what` names it and its schema."""
+    content = _content({"type": "object", "description": what}, {"document": example})
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
 def _content(schema: dict[str, Any], examples: dict[str, Any]) -> dict[str, Any]:
     named = {name: {"summary": name.replace("_", " "), "value": value} for name, value in examples.items()}
     return {"schema": schema, "examples": named}

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends
 from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
-from service import reports
+from service import conversion_records, reports
 from service.dashboard.access import Visiting
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.render import HEADERS
@@ -46,12 +46,25 @@ def report(visiting: Visiting, run_id: RunId) -> Response:
 @router.get("/jobs/{job_id}/report.json")
 def conversion_report(visiting: Visiting, job_id: RunId) -> Response:
     """The report of a conversion, as the command line writes it."""
+    conversion_id = _conversion(visiting, job_id)
+    pieces = reports.conversion_report(visiting.parts, visiting.project_id, conversion_id)
+    return _attachment(f"conversion-{job_id}.json", "application/json", pieces)
+
+
+@router.get("/jobs/{job_id}/record.json")
+def conversion_record(visiting: Visiting, job_id: RunId) -> Response:
+    """The provenance record of a conversion, byte for byte as its digest is of it."""
+    conversion_id = _conversion(visiting, job_id)
+    _, pieces = conversion_records.record(visiting.parts, visiting.project_id, conversion_id)
+    return _attachment(f"provenance-{job_id}.json", "application/json", pieces)
+
+
+def _conversion(visiting: Visiting, job_id: str) -> str:
     with visiting.parts.database.read() as session:
         conversion = conversions.by_job(session, job_id)
     if conversion is None:
         raise missing("conversion")
-    pieces = reports.conversion_report(visiting.parts, visiting.project_id, conversion.id)
-    return _attachment(f"conversion-{job_id}.json", "application/json", pieces)
+    return conversion.id
 
 
 @router.get("/runs/{run_id}/objects.csv")

@@ -19,9 +19,9 @@ from service.dashboard.states import STATES, State
 from service.dashboard.verdicts import waiting
 from service.errors import JobNotFound
 from service.jobs import JobState
-from service.records import comparisons, conversions, jobs, runs, views
+from service.records import answers, comparisons, conversions, jobs, runs, views
 from service.records.jobs import Progress
-from service.records.models import Artifact, Conversion, Job, Run
+from service.records.models import Artifact, Comparison, Conversion, Job, Run
 
 router = APIRouter(route_class=PageRoute)
 JOBS, OBJECTS, FINDINGS = 50, 100, 50
@@ -60,10 +60,10 @@ def listing(
         listed = jobs.jobs(session, project, limit=JOBS, cursor=cursor, state=state, type=type)
         ids = [job.id for job in listed.items]
         held = views.artifacts(session, project, {job.artifact_id for job in listed.items if job.artifact_id})
-        by_job = views.runs_of_jobs(session, project, ids)
-        made = views.conversions_of_jobs(session, project, ids)
+        by_job = answers.of_jobs(session, Run, project, ids)
+        made = answers.of_jobs(session, Conversion, project, ids)
         names = views.recipe_ids(session, project, {row.recipe_digest for row in made.values()})
-        of_jobs = comparisons.of_jobs(session, project, ids)
+        of_jobs = answers.of_jobs(session, Comparison, project, ids)
         compared = {row.job.id: row for row in with_artifacts(session, project, list(of_jobs.values()))}
         open_jobs = [job for job in listed.items if job.state not in jobs.FINAL]
         progress = jobs.progress_of(session, [job.id for job in open_jobs])

@@ -18,8 +18,8 @@ from service.dashboard.render import page
 from service.dashboard.states import STATES
 from service.dashboard.verdicts import Seen, check_rows, detects, taken_over, why
 from service.jobs import JobState
-from service.records import content, jobs, runs, views
-from service.records.models import Finding, Object, Result
+from service.records import answers, content, jobs, runs, views
+from service.records.models import Finding, Object, Result, Run
 from service.records.pages import Page
 
 router = APIRouter(route_class=PageRoute)
@@ -38,7 +38,7 @@ def listing(
         listed = jobs.jobs(
             session, visiting.project_id, limit=RUNS, cursor=cursor, state=state, type="verify"
         )
-        by_job = views.runs_of_jobs(session, visiting.project_id, [job.id for job in listed.items])
+        by_job = answers.of_jobs(session, Run, visiting.project_id, [job.id for job in listed.items])
         held = views.artifacts(session, visiting.project_id, {run.artifact_id for run in by_job.values()})
     seen = [
         Seen(by_job[job.id], job, held[by_job[job.id].artifact_id])

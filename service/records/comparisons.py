@@ -6,12 +6,10 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
+from service.records import answers
 from service.records import findings as noted
-from service.records.events import owner, unanswered
 from service.records.models import Comparison, ComparisonFinding, ComparisonObject
 from service.records.pages import Page, cut, decode, encode, fetched, metric, ordinal
-from service.records.rows import insert_new, values
-from service.records.types import now
 
 Order = Literal["ordinal", "worst"]
 
@@ -21,28 +19,17 @@ _WORST = "comparison.worst"
 
 def add(session: Session, comparison: Comparison) -> Comparison:
     """The stored comparison: `comparison`, or the one that its job has already."""
-    insert_new(session, Comparison, [values(comparison)])
-    stored = by_job(session, comparison.job_id)
-    if stored is None:
-        raise RuntimeError("the id of a comparison is taken")
-    return stored
+    return answers.add(session, comparison)
 
 
 def comparison(session: Session, project_id: str, comparison_id: str) -> Comparison | None:
     """The comparison with an id."""
-    query = select(Comparison).where(Comparison.project_id == project_id, Comparison.id == comparison_id)
-    return session.scalars(query).one_or_none()
+    return answers.of_project(session, Comparison, project_id, comparison_id)
 
 
 def by_job(session: Session, job_id: str) -> Comparison | None:
     """The comparison of a job."""
-    return session.scalars(select(Comparison).where(Comparison.job_id == job_id)).one_or_none()
-
-
-def of_jobs(session: Session, project_id: str, job_ids: Iterable[str]) -> dict[str, Comparison]:
-    """Comparisons by the id of their job."""
-    query = select(Comparison).where(Comparison.project_id == project_id, Comparison.job_id.in_(job_ids))
-    return {row.job_id: row for row in session.scalars(query)}
+    return answers.by_job(session, Comparison, job_id)
 
 
 def of_artifact(session: Session, artifact_id: str, limit: int) -> Sequence[Comparison]:
@@ -58,29 +45,18 @@ def save(
     session: Session, comparison_id: str, *, verdict: str, document: dict[str, Any], summary: str
 ) -> None:
     """Set verdict and document, unless they are set. Raises: JobOver."""
-    found = unanswered(session, Comparison, comparison_id)
-    if found is None:
-        return
-    found.verdict = verdict
-    found.document = document
-    found.summary = summary
-    found.finished_at = now()
-    session.flush()
+    answer = {"verdict": verdict, "document": document, "summary": summary}
+    answers.save(session, Comparison, comparison_id, answer)
 
 
 def save_objects(session: Session, comparison_id: str, rows: Iterable[ComparisonObject]) -> None:
     """Store what became of pairs; what is there stands. Raises: JobOver."""
-    whose = _owner(session, comparison_id)
-    insert_new(session, ComparisonObject, ({**values(row), **whose} for row in rows))
+    answers.save_parts(session, Comparison, comparison_id, ComparisonObject, rows)
 
 
 def save_findings(session: Session, comparison_id: str, rows: Iterable[ComparisonFinding]) -> None:
     """Store findings; what is there by number stands. Raises: JobOver."""
-    noted.save(session, ComparisonFinding, _owner(session, comparison_id), rows)
-
-
-def _owner(session: Session, comparison_id: str) -> dict[str, str]:
-    return {"comparison_id": comparison_id, "project_id": owner(session, Comparison, comparison_id)}
+    answers.save_parts(session, Comparison, comparison_id, ComparisonFinding, rows)
 
 
 def objects(

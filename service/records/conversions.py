@@ -6,34 +6,27 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from service.records import answers
 from service.records import findings as noted
-from service.records.events import owner, unanswered
 from service.records.models import Conversion, ConversionFinding, ConversionObject
 from service.records.pages import Page, cut, decode, encode, fetched, ordinal
-from service.records.rows import insert_new, values
-from service.records.types import now
 
 _OBJECTS = "conversion.objects"
 
 
 def add(session: Session, conversion: Conversion) -> Conversion:
     """The stored conversion: `conversion`, or the one that its job has already."""
-    insert_new(session, Conversion, [values(conversion)])
-    stored = by_job(session, conversion.job_id)
-    if stored is None:
-        raise RuntimeError("the id of a conversion is taken")
-    return stored
+    return answers.add(session, conversion)
 
 
 def conversion(session: Session, project_id: str, conversion_id: str) -> Conversion | None:
     """The conversion with an id."""
-    query = select(Conversion).where(Conversion.project_id == project_id, Conversion.id == conversion_id)
-    return session.scalars(query).one_or_none()
+    return answers.of_project(session, Conversion, project_id, conversion_id)
 
 
 def by_job(session: Session, job_id: str) -> Conversion | None:
     """The conversion of a job."""
-    return session.scalars(select(Conversion).where(Conversion.job_id == job_id)).one_or_none()
+    return answers.by_job(session, Conversion, job_id)
 
 
 def by_artifact(session: Session, artifact_id: str) -> Conversion | None:
@@ -57,31 +50,18 @@ def save(
 
     Raises: JobOver.
     """
-    found = unanswered(session, Conversion, conversion_id)
-    if found is None:
-        return
-    found.verdict = verdict
-    found.document = document
-    found.artifact_id = artifact_id
-    for column, value in how.items():
-        setattr(found, column, value)
-    found.finished_at = now()
-    session.flush()
+    answer = {"verdict": verdict, "document": document, "artifact_id": artifact_id, **how}
+    answers.save(session, Conversion, conversion_id, answer)
 
 
 def save_objects(session: Session, conversion_id: str, rows: Iterable[ConversionObject]) -> None:
     """Store how objects were made; what is there stands. Raises: JobOver."""
-    whose = _owner(session, conversion_id)
-    insert_new(session, ConversionObject, ({**values(row), **whose} for row in rows))
+    answers.save_parts(session, Conversion, conversion_id, ConversionObject, rows)
 
 
 def save_findings(session: Session, conversion_id: str, rows: Iterable[ConversionFinding]) -> None:
     """Store findings; what is there by number stands. Raises: JobOver."""
-    noted.save(session, ConversionFinding, _owner(session, conversion_id), rows)
-
-
-def _owner(session: Session, conversion_id: str) -> dict[str, str]:
-    return {"conversion_id": conversion_id, "project_id": owner(session, Conversion, conversion_id)}
+    answers.save_parts(session, Conversion, conversion_id, ConversionFinding, rows)
 
 
 def objects(

@@ -1,16 +1,15 @@
 """What a job says of itself, numbered 1, 2, ... without a gap."""
 
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from service.records.errors import JobOver
-from service.records.models import Comparison, Conversion, Job, JobEvent, Run
+from service.records.models import Job, JobEvent
 from service.records.types import now
 
 OPEN: Final = ("queued", "running")
-OfJob = TypeVar("OfJob", Run, Conversion, Comparison)
 
 
 def locked(session: Session, job_id: str) -> Job | None:
@@ -28,20 +27,6 @@ def require_open(session: Session, job_id: str) -> Job:
     if found is None or found.state not in OPEN:
         raise JobOver(job_id)
     return found
-
-
-def owner(session: Session, model: type[OfJob], id_: str) -> str:
-    """The project of a run, a conversion or a comparison, whose job is found open and locked. Raises: JobOver."""
-    project_id, job_id = session.execute(select(model.project_id, model.job_id).where(model.id == id_)).one()
-    require_open(session, job_id)
-    return str(project_id)
-
-
-def unanswered(session: Session, model: type[OfJob], id_: str) -> OfJob | None:
-    """The run, conversion or comparison, locked, if it has no verdict yet; its job is found open and locked. Raises: JobOver."""
-    owner(session, model, id_)
-    found = session.get(model, id_, with_for_update={"key_share": True}, populate_existing=True)
-    return found if found is not None and found.verdict is None else None
 
 
 def add_event(session: Session, job: Job, key: str, type: str, data: dict[str, Any]) -> None:  # noqa: A002  as the column

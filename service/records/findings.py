@@ -1,6 +1,5 @@
 """Queries over findings: those of runs, conversions and comparisons have the same columns and one owner each."""
 
-from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from sqlalchemy import select
@@ -8,16 +7,10 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from service.records.models import ComparisonFinding, ConversionFinding, Finding
 from service.records.pages import Page, cut, decode, encode, fetched, ordinal
-from service.records.rows import insert_new, values
 
 F = TypeVar("F", Finding, ConversionFinding, ComparisonFinding)
 
 _LISTING = "findings"
-
-
-def save(session: Session, model: type[F], owner: dict[str, str], rows: Iterable[F]) -> None:
-    """Store findings of `owner` (its column and id, and the project); what is there by number stands."""
-    insert_new(session, model, ({**values(row), **owner} for row in rows))
 
 
 def page(

@@ -7,13 +7,12 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, Select, func, literal, select
 from sqlalchemy.orm import Session
 
+from service.records import answers
 from service.records import findings as noted
-from service.records.events import owner, unanswered
 from service.records.models import Finding, Object, Result, Run
 from service.records.objects import ordinals
 from service.records.pages import Page, cut, decode, encode, fetched, identifier, metric, ordinal
-from service.records.rows import batches, insert_new, values
-from service.records.types import now
+from service.records.rows import batches
 
 Order = Literal["ordinal", "worst"]
 Pair = tuple[Object, Result]
@@ -25,21 +24,17 @@ _WORST = "results.worst"
 
 def add(session: Session, run: Run) -> Run:
     """The stored run: `run`, or the one that its job has already."""
-    insert_new(session, Run, [values(run)])
-    stored = by_job(session, run.job_id)
-    if stored is None:
-        raise RuntimeError("the id of a run is taken")
-    return stored
+    return answers.add(session, run)
 
 
 def run(session: Session, project_id: str, run_id: str) -> Run | None:
     """The run with an id."""
-    return session.scalars(select(Run).where(Run.project_id == project_id, Run.id == run_id)).one_or_none()
+    return answers.of_project(session, Run, project_id, run_id)
 
 
 def by_job(session: Session, job_id: str) -> Run | None:
     """The run of a job."""
-    return session.scalars(select(Run).where(Run.job_id == job_id)).one_or_none()
+    return answers.by_job(session, Run, job_id)
 
 
 def runs(
@@ -79,17 +74,15 @@ def save(
 
     Raises: JobOver.
     """
-    found = unanswered(session, Run, run_id)
-    if found is None:
-        return
-    found.verdict = verdict
-    found.report = report_head
-    found.errors = errors
-    found.advisories = advisories
-    found.target_digest = target_digest
-    found.source_key = source_key
-    found.finished_at = now()
-    session.flush()
+    answer = {
+        "verdict": verdict,
+        "report": report_head,
+        "errors": errors,
+        "advisories": advisories,
+        "target_digest": target_digest,
+        "source_key": source_key,
+    }
+    answers.save(session, Run, run_id, answer)
 
 
 def ended(session: Session, run_ids: Collection[str]) -> dict[str, datetime]:
@@ -102,17 +95,12 @@ def ended(session: Session, run_ids: Collection[str]) -> dict[str, datetime]:
 
 def save_results(session: Session, run_id: str, rows: Iterable[Result]) -> None:
     """Store what was found of objects; what is there stands. Raises: JobOver."""
-    whose = _owner(session, run_id)
-    insert_new(session, Result, ({**values(row), **whose} for row in rows))
+    answers.save_parts(session, Run, run_id, Result, rows)
 
 
 def save_findings(session: Session, run_id: str, rows: Iterable[Finding]) -> None:
     """Store findings; what is there by number stands. Raises: JobOver."""
-    noted.save(session, Finding, _owner(session, run_id), rows)
-
-
-def _owner(session: Session, run_id: str) -> dict[str, str]:
-    return {"run_id": run_id, "project_id": owner(session, Run, run_id)}
+    answers.save_parts(session, Run, run_id, Finding, rows)
 
 
 def results(

@@ -47,20 +47,6 @@ def jobs(session: Session, project_id: str, ids: Collection[str]) -> dict[str, J
     }
 
 
-def runs_of_jobs(session: Session, project_id: str, job_ids: Collection[str]) -> dict[str, Run]:
-    """Runs by the id of their job."""
-    rows = session.scalars(select(Run).where(Run.project_id == project_id, Run.job_id.in_(job_ids)))
-    return {row.job_id: row for row in rows}
-
-
-def conversions_of_jobs(session: Session, project_id: str, job_ids: Collection[str]) -> dict[str, Conversion]:
-    """Conversions by the id of their job."""
-    rows = session.scalars(
-        select(Conversion).where(Conversion.project_id == project_id, Conversion.job_id.in_(job_ids))
-    )
-    return {row.job_id: row for row in rows}
-
-
 def checkpoints(session: Session, project_id: str, ids: Collection[str]) -> dict[str, Checkpoint]:
     """Checkpoints by id."""
     rows = session.scalars(

@@ -21,14 +21,7 @@ from worker.workflows import shards
 
 def compare(context: Context, steps: Steps, job_id: str) -> None:
     """The job."""
-    work = (
-        ("begin", lambda: shards.begin(context, job_id)),
-        ("plan", lambda: _plan(context, job_id)),
-        ("put in line", lambda: shards.put_in_line(context, COMPARE_SHARD, job_id)),
-        ("wait", lambda: shards.wait(context, COMPARE_SHARD, job_id)),
-        ("merge", lambda: _merge(context, job_id)),
-    )
-    shards.follow(context, steps, job_id, work)
+    shards.follow(context, steps, job_id, COMPARE_SHARD, plan=_plan, last=("merge", _merge))
 
 
 def compare_shard(context: Context, steps: Steps, job_id: str, number: int) -> None:

@@ -31,14 +31,7 @@ from worker.workflows.listing import list_if_possible
 
 def convert(context: Context, steps: Steps, job_id: str) -> None:
     """The job."""
-    work = (
-        ("begin", lambda: shards.begin(context, job_id)),
-        ("plan", lambda: _plan(context, job_id)),
-        ("put in line", lambda: shards.put_in_line(context, CONVERT_SHARD, job_id)),
-        ("wait", lambda: shards.wait(context, CONVERT_SHARD, job_id)),
-        ("compose", lambda: _compose(context, job_id)),
-    )
-    shards.follow(context, steps, job_id, work)
+    shards.follow(context, steps, job_id, CONVERT_SHARD, plan=_plan, last=("compose", _compose))
     context.store.blobs.clear_work(job_id)
 
 

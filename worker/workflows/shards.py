@@ -23,12 +23,33 @@ _SOONEST, _LATEST = 0.05, 0.5  # seconds between two looks at the shards
 _ENGINE_EVERY = 3.0  # seconds between two looks at what the engine says of those that are not done
 
 
+Work = Callable[[Context, str], Answer]  # what a step of a job does
+
+
 def follow(
-    context: Context, steps: Steps, job_id: str, work: Sequence[tuple[str, Callable[[], Answer]]]
+    context: Context,
+    steps: Steps,
+    job_id: str,
+    workflow: str,
+    *,
+    plan: Work,
+    last: tuple[str, Work],
+    put_in_line: Work | None = None,
 ) -> None:
-    """Do the steps of a job one after the other, until one says that the job has ended."""
+    """Do the steps of a job one after the other, until one says that the job has ended; `workflow` is that of its shards.
+
+    `put_in_line` stands for every shard going in line.
+    """
+    work: tuple[tuple[str, Work], ...] = (
+        ("begin", begin),
+        ("plan", plan),
+        ("put in line", put_in_line or functools.partial(every_shard, workflow)),
+        ("wait", functools.partial(wait, workflow)),
+        last,
+    )
     for name, step in work:
-        if steps.step(name, functools.partial(context.answering, job_id, step))["ended"]:
+        doing = functools.partial(context.answering, job_id, functools.partial(step, context, job_id))
+        if steps.step(name, doing)["ended"]:
             break
     context.forget(job_id)
 
@@ -81,8 +102,8 @@ def save_plan(context: Context, job_id: str, objects: int, planned: list[Shard],
     return DONE
 
 
-def put_in_line(context: Context, workflow: str, job_id: str) -> Answer:
-    """Every shard that is not done."""
+def every_shard(workflow: str, context: Context, job_id: str) -> Answer:
+    """Put every shard in line that is not done."""
     _enqueue(context, workflow, job_id, _waiting(context, job_id))
     return DONE
 
@@ -93,7 +114,7 @@ def _enqueue(context: Context, workflow: str, job_id: str, numbers: Iterable[int
         context.queue.enqueue(workflow, shard_id(job_id, number), job_id, number)
 
 
-def wait(context: Context, workflow: str, job_id: str) -> Answer:
+def wait(workflow: str, context: Context, job_id: str) -> Answer:
     """Until every shard is done, or the job has ended. Our own tables are asked, so that it can stop at any moment."""
     pause, asked_at = _SOONEST, time.monotonic()
     with context.watch.ticket(job_id) as ticket:

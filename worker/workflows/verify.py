@@ -27,14 +27,8 @@ _LITTLE_BYTES: Final = 1 << 20
 
 def verify(context: Context, steps: Steps, job_id: str) -> None:
     """The job."""
-    work = (
-        ("begin", lambda: shards.begin(context, job_id)),
-        ("plan", lambda: _plan(context, job_id)),
-        ("put in line", lambda: _put_in_line(context, job_id)),
-        ("wait", lambda: shards.wait(context, VERIFY_SHARD, job_id)),
-        ("merge", lambda: _merge(context, job_id)),
-    )
-    shards.follow(context, steps, job_id, work)
+    last = ("merge", _merge)
+    shards.follow(context, steps, job_id, VERIFY_SHARD, plan=_plan, last=last, put_in_line=_put_in_line)
 
 
 def verify_shard(context: Context, steps: Steps, job_id: str, number: int) -> None:
@@ -56,7 +50,7 @@ def _put_in_line(context: Context, job_id: str) -> Answer:
         planned = jobs.shards(session, job_id)
     if len(planned) == 1 and planned[0].bytes <= _LITTLE_BYTES:
         return _run(context, job_id, planned[0].number)
-    return shards.put_in_line(context, VERIFY_SHARD, job_id)
+    return shards.every_shard(VERIFY_SHARD, context, job_id)
 
 
 def _plan(context: Context, job_id: str) -> Answer:

@@ -1,12 +1,12 @@
 """Recipes by their digest."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
 from service import conditional, recipes
 from service.api import examples
-from service.api.body import TextBody
+from service.api.body import TextBody, document_body
 from service.api.parameters import DIGEST, CallerParam, Paging, PartsParam, RecipeDigest
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
@@ -23,24 +23,12 @@ from service.errors import (
 
 router = APIRouter(prefix="/v1/recipes", tags=["sources"])
 
-_DOCUMENT: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"type": "object", "description": "A recipe, schema `ninfer-recipe/1`."},
-                "examples": {"a_recipe": {"summary": "a recipe", "value": examples.RECIPE}},
-            }
-        },
-    }
-}
-
 
 @router.post(
     "",
     status_code=201,
     summary="Store a recipe",
-    openapi_extra=_DOCUMENT,
+    openapi_extra=document_body("A recipe, schema `ninfer-recipe/1`.", examples.RECIPE),
     responses={
         200: {"model": RecipeRead, "description": "The project holds this recipe already."},
         **describe(TooSlow, BodyTooLarge, MediaTypeUnsupported, RecipeFaulty, TargetNotFound, InvalidRequest),

@@ -1,12 +1,12 @@
 """Targets by their digest."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
 from service import conditional, targets
 from service.api import examples
-from service.api.body import TextBody
+from service.api.body import TextBody, document_body
 from service.api.parameters import CallerParam, Paging, PartsParam, TargetDigest
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
@@ -22,24 +22,12 @@ from service.errors import (
 
 router = APIRouter(prefix="/v1/targets", tags=["sources"])
 
-_DOCUMENT: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"type": "object", "description": "A target, schema `ninfer-target/1`."},
-                "examples": {"a_target": {"summary": "a target", "value": examples.TARGET}},
-            }
-        },
-    }
-}
-
 
 @router.post(
     "",
     status_code=201,
     summary="Store a target",
-    openapi_extra=_DOCUMENT,
+    openapi_extra=document_body("A target, schema `ninfer-target/1`.", examples.TARGET),
     responses={
         200: {"model": TargetRead, "description": "It is registered, or the project holds it already."},
         **describe(TooSlow, BodyTooLarge, MediaTypeUnsupported, TargetFaulty),

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from service.records import runs, views
+from service.records import answers, runs, views
 from service.records.database import Database
-from service.records.models import DEFAULT_PROJECT
+from service.records.models import DEFAULT_PROJECT, Conversion, Run
 from tests.service.dashboard.app import served
 from tests.service.dashboard.rows import tensor_names
 from tests.service.dashboard.scene import scene
@@ -57,8 +57,8 @@ def test_rows_by_id_stay_within_their_project(database: Database) -> None:
     with database.read() as session:
         assert set(views.artifacts(session, P, [artifact.id, "0" * 32])) == {artifact.id}
         assert set(views.jobs(session, P, [run.job_id, made.job_id])) == {run.job_id, made.job_id}
-        assert views.runs_of_jobs(session, P, [run.job_id, made.job_id])[run.job_id].id == run.id
-        assert views.conversions_of_jobs(session, P, [run.job_id, made.job_id])[made.job_id].id == made.id
+        assert answers.of_jobs(session, Run, P, [run.job_id, made.job_id])[run.job_id].id == run.id
+        assert answers.of_jobs(session, Conversion, P, [run.job_id, made.job_id])[made.job_id].id == made.id
         assert set(views.checkpoints(session, P, [checkpoint])) == {checkpoint}
         assert views.recipe_ids(session, P, [made.recipe_digest]) == {
             made.recipe_digest: "qwen3.6-27b/groupwise-int"
@@ -66,8 +66,8 @@ def test_rows_by_id_stay_within_their_project(database: Database) -> None:
         for look, ids in (
             (views.artifacts, [artifact.id]),
             (views.jobs, [run.job_id]),
-            (views.runs_of_jobs, [run.job_id]),
-            (views.conversions_of_jobs, [made.job_id]),
+            (lambda *given: answers.of_jobs(given[0], Run, *given[1:]), [run.job_id]),
+            (lambda *given: answers.of_jobs(given[0], Conversion, *given[1:]), [made.job_id]),
             (views.checkpoints, [checkpoint]),
             (views.recipe_ids, [made.recipe_digest]),
         ):

@@ -443,3 +443,21 @@ def test_an_object_tells_its_runs_and_where_else_it_lies(world: World, visitor: 
     lies = read(visitor, f"/tensors/{TENSOR}")
     assert f"/artifacts/{world.scene.hostile.digest}" in lies.links
     assert visitor.get(f"/artifacts/{world.scene.large.digest}/objects/999999").status_code == 404
+
+
+def test_a_conversion_leads_to_its_provenance_record(empty: Served) -> None:
+    seed = Seed(empty.parts.database)
+    made = seed.conversion(seed.artifact("a.ninfer", tensor_names(3), origin="converted"))
+    address = f"/jobs/{made.job_id}/record.json"
+    with empty.visitor() as client:
+        assert address not in read(client, f"/jobs/{made.job_id}").links
+        assert client.get(address).status_code == 409
+        with empty.parts.blobs.writer() as writer:
+            writer.write(b'{"schema":"a record"}')
+            sha256, _ = writer.commit()
+        with empty.parts.database.write() as session:
+            session.merge(made).record = f"sha256:{sha256}"
+        assert address in read(client, f"/jobs/{made.job_id}").links
+        answer = client.get(address)
+        assert (answer.status_code, answer.content) == (200, b'{"schema":"a record"}')
+        assert "attachment" in answer.headers["content-disposition"]

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ninfer_core.compare.comparison import ranks
-from service.records import comparisons, jobs
+from service.records import answers, comparisons, jobs
 from service.records.database import Database
 from service.records.errors import BadCursor, JobOver
 from service.records.models import Comparison, ComparisonFinding, ComparisonObject
@@ -59,8 +59,8 @@ def test_one_comparison_for_a_job(database: Database) -> None:
         assert comparisons.comparison(session, P, first.id).a_artifact_id == first.a_artifact_id
         assert comparisons.comparison(session, OTHER, first.id) is None
         assert comparisons.by_job(session, first.job_id).id == first.id
-        assert list(comparisons.of_jobs(session, P, [first.job_id, "x"])) == [first.job_id]
-        assert not comparisons.of_jobs(session, OTHER, [first.job_id])
+        assert list(answers.of_jobs(session, Comparison, P, [first.job_id, "x"])) == [first.job_id]
+        assert not answers.of_jobs(session, Comparison, OTHER, [first.job_id])
 
 
 def test_those_of_an_artifact_on_either_side(database: Database) -> None:

@@ -1,0 +1,74 @@
+"""What the rows of a run, a conversion and a comparison have in common: each is the answer to one job, given once."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from service.records.events import require_open
+from service.records.models import Base, Comparison, Conversion, Run
+from service.records.rows import insert_new, values
+from service.records.types import now
+
+OfJob = TypeVar("OfJob", Run, Conversion, Comparison)
+
+_OWNS: Final = {
+    Run: "run_id",
+    Conversion: "conversion_id",
+    Comparison: "comparison_id",
+}  # column of its parts
+
+
+def add(session: Session, row: OfJob) -> OfJob:
+    """The stored one: `row`, or the one that its job has already."""
+    model = type(row)
+    insert_new(session, model, [values(row)])
+    stored = by_job(session, model, row.job_id)
+    if stored is None:
+        raise RuntimeError(f"the id {row.id} is taken")
+    return stored
+
+
+def of_project(session: Session, model: type[OfJob], project_id: str, id_: str) -> OfJob | None:
+    """The one with an id."""
+    return session.scalars(select(model).where(model.project_id == project_id, model.id == id_)).one_or_none()
+
+
+def by_job(session: Session, model: type[OfJob], job_id: str) -> OfJob | None:
+    """That of a job."""
+    return session.scalars(select(model).where(model.job_id == job_id)).one_or_none()
+
+
+def of_jobs(
+    session: Session, model: type[OfJob], project_id: str, job_ids: Collection[str]
+) -> dict[str, OfJob]:
+    """Those of jobs, by the id of their job."""
+    query = select(model).where(model.project_id == project_id, model.job_id.in_(job_ids))
+    return {row.job_id: row for row in session.scalars(query)}
+
+
+def save(session: Session, model: type[OfJob], id_: str, answer: Mapping[str, Any]) -> None:
+    """Set these columns and the end, unless there is a verdict; its job is found open and locked. Raises: JobOver."""
+    _project(session, model, id_)
+    found = session.get(model, id_, with_for_update={"key_share": True}, populate_existing=True)
+    if found is None or found.verdict is not None:
+        return
+    for column, value in answer.items():
+        setattr(found, column, value)
+    found.finished_at = now()
+    session.flush()
+
+
+def save_parts(
+    session: Session, model: type[OfJob], id_: str, part: type[Base], rows: Iterable[Base]
+) -> None:
+    """Store results, objects or findings of it; what is there by its key stands. Raises: JobOver."""
+    owner = {_OWNS[model]: id_, "project_id": _project(session, model, id_)}
+    insert_new(session, part, ({**values(row), **owner} for row in rows))
+
+
+def _project(session: Session, model: type[OfJob], id_: str) -> str:
+    project_id, job_id = session.execute(select(model.project_id, model.job_id).where(model.id == id_)).one()
+    require_open(session, job_id)
+    return str(project_id)
