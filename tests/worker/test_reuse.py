@@ -4,9 +4,10 @@ import copy
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ninfer_core.io import Buffer
 from ninfer_core.verify import reuse as core
 from service import jobs, targets
 from service.job_requests import Convert, Output, Sample, Verify
+from service.queue import VERIFY_SHARD
 from service.records import content, models, reuse, runs
 from service.records.types import now
 from tests.build import recipe, tensor, write_checkpoint
@@ -244,13 +246,13 @@ def first_checks(place: Place) -> tuple[str, ...]:
     return tuple(place.rig.row(place.first).request["checks"])
 
 
+def with_inventory(place: Place) -> Verify:
+    """The target's own check as well, which `canonical` is about."""
+    return replace(changed_target(place), checks=(*first_checks(place), "inventory"))
+
+
 def changed_canonical(place: Place) -> Verify:
-    return Verify(**{**as_dict(changed_target(place)), "canonical": True})
-
-
-def as_dict(request: Verify) -> dict[str, Any]:
-    names = Verify.__dataclass_fields__
-    return {name: getattr(request, name) for name in names if name != "type"}
+    return replace(with_inventory(place), canonical=True)
 
 
 def changed_sample(place: Place) -> Verify:
@@ -292,9 +294,25 @@ def test_one_changed_ingredient_takes_over_nothing(place: Place, change: Callabl
 
 
 def test_canonical_alone_is_another_question(place: Place) -> None:
-    place.run(changed_target(place))
-    assert place.taken(changed_target(place)) == set(NAMES)
+    assert place.run(with_inventory(place)).state == "passed"
+    assert place.taken(with_inventory(place)) == set(NAMES)
     assert place.taken(changed_canonical(place)) == set()
+
+
+def test_a_job_with_little_to_read_runs_its_shard_itself(place: Place) -> None:
+    """Nothing goes in line where all is taken over; what is large goes there shard by shard."""
+    enqueued: list[str] = []
+    queue = SimpleNamespace(enqueue=lambda workflow, *given, **_: enqueued.append(workflow))
+    context = replace(place.context, queue=queue)  # type: ignore[arg-type]  # as much of one as is needed
+    again = place.rig.job(place.request())
+    follow(context, again)
+    assert (place.rig.row(again).state, enqueued) == ("passed", [])
+    cut = place.rig.settings.model_copy(update={"shard_bytes": 100_000})
+    full = place.rig.job(place.request(full=True))
+    follow(replace(context, settings=cut), full)
+    assert place.rig.row(full).state == "passed"
+    assert len(enqueued) > 1
+    assert set(enqueued) == {VERIFY_SHARD}
 
 
 def test_another_version_takes_over_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
