@@ -20,7 +20,7 @@ from service.dashboard.origins import chain_of
 from service.dashboard.render import HEADERS, page
 from service.dashboard.verdicts import Seen
 from service.download import content_file
-from service.records import content, conversions, runs, views
+from service.records import content, conversions, provenance, runs, views
 from service.records.models import Artifact, Conversion
 
 router = APIRouter(route_class=PageRoute)
@@ -152,5 +152,13 @@ def making(session: Session, project_id: str, conversion: Conversion) -> dict[st
         "conversion": conversion,
         "recipe_id": names.get(conversion.recipe_digest),
         "checkpoints": {role: checkpoints.get(id_) for role, id_ in conversion.checkpoints.items()},
-        "profiles": (conversion.document or {}).get("versions", {}).get("encoder_profiles", {}),
+        "profiles": _profiles(session, conversion),
     }
+
+
+def _profiles(session: Session, conversion: Conversion) -> dict[str, int]:
+    """The encoder profiles that made objects of what it wrote, with their versions."""
+    known = (conversion.document or {}).get("versions", {}).get("encoder_profiles", {})
+    edges = provenance.of_artifact(session, conversion.artifact_id) if conversion.artifact_id else []
+    used = {edge.value for edge in edges if (edge.kind, edge.basis) == ("encoder_profile", "converted")}
+    return {name: version for name, version in known.items() if name in used}

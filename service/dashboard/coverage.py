@@ -42,9 +42,13 @@ class Bar:
         return ", ".join(f"{part.share} {part.label}" for part in self.segments if part.bytes or part.objects)
 
     @property
-    def full(self) -> str:
-        """The share that was checked fully."""
-        return self.segments[0].share
+    def most(self) -> str:
+        """The share that was checked fully, or another one by its name where that is larger."""
+        full, *others = self.segments
+        largest = max(others, key=lambda part: (part.bytes, part.objects))
+        if (largest.bytes, largest.objects) <= (full.bytes, full.objects):
+            return full.share
+        return f"{largest.share} {largest.label}"
 
 
 def bar(report: Mapping[str, Any] | None) -> Bar | None:

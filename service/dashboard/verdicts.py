@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ninfer_core.verify.checks import CHECKS, MEANINGS
 from service.dashboard.address import written
@@ -67,7 +67,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """One check of a run: `state` is a key of the states; `objects` and `bytes` are what it covered."""
+    """One check of a run: `state` is a key of the states; `objects` and `bytes` are what it covered.
+
+    `extent` says how, where that is not fully and by this run.
+    """
 
     name: str
     meaning: str
@@ -75,6 +78,10 @@ class CheckRow:
     objects: int | None
     bytes: int | None
     reason: str
+    extent: str = ""
+
+
+_EXTENTS: Final = {"sampled": "on a sample", "reused": "taken over"}
 
 
 def check_rows(seen: Seen) -> list[CheckRow]:
@@ -96,6 +103,7 @@ def _check_row(check: Mapping[str, Any]) -> CheckRow:
         check["objects"] if asked else None,
         check["bytes"] if asked else None,
         clipped(check["reason"] or ""),
+        _EXTENTS.get(check["coverage"], ""),
     )
 
 
@@ -134,7 +142,7 @@ def why(seen: Seen, first: Finding | None, progress: Progress, workers: int) -> 
     """The sentence under the verdict; `first` is the first error finding."""
     match seen.state:
         case "passed":
-            return [Piece(f"{_covered(seen)}; {_nothing_left(seen)}.")]
+            return [Piece(f"{_covered(seen)}; {'; '.join([*_limits(seen), _nothing_left(seen)])}.")]
         case "failed":
             return _failed(seen, first)
         case "incomplete":
@@ -185,6 +193,18 @@ def _covered(seen: Seen) -> str:
     return f"{plural(whole, 'object')} of {size(seen.artifact.bytes)} passed {_listed(done)}"
 
 
+def _limits(seen: Seen) -> list[str]:
+    """What keeps a pass from being one over every byte, here and now."""
+    sampled = [check["name"] for check in _checks(seen) if check["coverage"] == "sampled"]
+    said = [f"{_listed(sampled)} on a sample only"] if sampled else []
+    objects = (seen.report or {}).get("coverage", {}).get("objects", {})
+    if objects.get("reused"):
+        whole = objects["reused"] == objects["total"]
+        what = "all of it" if whole else plural(objects["reused"], "result")
+        said.append(f"{what} taken over from earlier runs")
+    return said
+
+
 def _nothing_left(seen: Seen) -> str:
     left_out = [check["name"] for check in _checks(seen) if check["outcome"] == "not_asked"]
     if left_out:
@@ -209,7 +229,8 @@ def _unchecked(seen: Seen) -> list[str]:
     return [
         check["name"]
         for check in _checks(seen)
-        if check["outcome"] == "not_checked" or (check["outcome"] == "failed" and check["coverage"] != "full")
+        if check["outcome"] == "not_checked"
+        or (check["outcome"] == "failed" and check["coverage"] not in ("full", "reused"))
     ]
 
 
