@@ -17,7 +17,7 @@ COMPILE := ../.venv-lock/bin/pip-compile --quiet --generate-hashes --no-emit-ind
 	--no-emit-trusted-host --strip-extras --allow-unsafe --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format docs bench bench-service bench-targets bench-provenance memory lock clean
+.PHONY: help venv demo test check format docs bench bench-service bench-targets bench-reuse bench-provenance memory lock clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -80,6 +80,9 @@ bench-service: $(READY) ## Upload speed, and peak memory of API and worker on 4 
 
 bench-targets: $(READY) ## Time and memory of judging whole artifacts by their directories.
 	$(BIN)/python -m benchmarks.targets
+
+bench-reuse: $(READY) ## A second verification of the same artifact over the first, by the service.
+	$(BIN)/python -m benchmarks.reuse
 
 bench-provenance: $(READY) ## Two million per-tensor results on SQLite and PostgreSQL: how long questions take.
 	$(BIN)/python -m benchmarks.provenance

@@ -124,7 +124,8 @@ def _artifact(session: Session, row: Artifact, runs: Sequence[tuple[Run, Job]]) 
     told = [run.report["artifact"] for run, _ in runs if run.report]
     # Of runs that saw these very bytes: one that found others on the disk says nothing of this artifact.
     root = next(
-        (one["content_root"] for one in told if one["digest"] == row.digest and one.get("content_root")), None
+        (one["content_root"] for one in told if one.get("digest") == row.digest and one.get("content_root")),
+        None,
     )
     return {
         "digest": row.digest,

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ninfer_core.targets import View
 from service import targets
 from service.dashboard.access import Visiting
 from service.dashboard.artifacts import Text
@@ -17,6 +18,7 @@ router = APIRouter(route_class=PageRoute)
 TARGETS: Final = 50
 OBJECTS: Final = 100
 COMPLETE: Final = 10
+VIEWS: Final = 20  # of one object
 
 
 @router.get("/targets")
@@ -45,11 +47,10 @@ def target(
         )
     matching = [item for item in contract.objects if item.name.startswith(name or "")]
     shown = matching[begin : begin + OBJECTS]
-    views = {
-        view.parent: [other for other in contract.views if other.parent == view.parent]
-        for view in contract.views
-        if view.parent in {item.name for item in shown}
-    }
+    views: dict[str, list[View]] = {item.name: [] for item in shown}
+    for view in contract.views:
+        if view.parent in views:
+            views[view.parent].append(view)
     return page(
         request,
         "target.html",
@@ -59,6 +60,7 @@ def target(
         objects=shown,
         matching=len(matching),
         views=views,
+        most_views=VIEWS,
         name=name,
         older=begin + OBJECTS if begin + OBJECTS < len(matching) else None,
     )
