@@ -40,7 +40,7 @@ def upgrade() -> None:
         {"job_id": "jobs", "a_artifact_id": "artifacts", "b_artifact_id": "artifacts"},
         unique="job_id",
     )
-    for column in ("project_id", "a_artifact_id", "b_artifact_id"):
+    for column in ("a_artifact_id", "b_artifact_id"):
         _index("comparisons", column, "id")
     _table(
         "comparison_objects",

@@ -466,11 +466,7 @@ class Comparison(OfProject, Base):
     """One comparison of two artifacts; `verdict` and `document` are set once, when it is final."""
 
     __tablename__ = "comparisons"
-    __table_args__ = (
-        Index(None, "project_id", "id"),
-        Index(None, "a_artifact_id", "id"),
-        Index(None, "b_artifact_id", "id"),
-    )
+    __table_args__ = (Index(None, "a_artifact_id", "id"), Index(None, "b_artifact_id", "id"))
     id: Mapped[str] = mapped_column(ID, primary_key=True)
     job_id: Mapped[str] = mapped_column(ID, ForeignKey("jobs.id"), unique=True)
     a_artifact_id: Mapped[str] = mapped_column(ID, ForeignKey("artifacts.id"))

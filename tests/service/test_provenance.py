@@ -198,6 +198,10 @@ def test_the_chain_is_canonical_and_its_tag_is_its_digest(world: World) -> None:
     assert made["seconds"] > 0
     assert made["command"].startswith("ninfer-gate convert --recipe ")
     assert set(made["host"]) == {"cpu", "cores"}
+    conversion = world.get(f"/v1/conversions/{made['id']}")
+    record = httpx.get(f"{world.service.address}{conversion['links']['provenance']}", headers=headers).content
+    assert conversion["record"] == f"sha256:{hashlib.sha256(record).hexdigest()}"
+    assert record == rfc8785.dumps(json.loads(record))
     assert set(made["environment"]) == {"python", "machine", "numba", "llvmlite", "numpy"}
     assert [target["digest"] for target in told["targets"]] == [TARGET.digest]
     assert [recipe["recipe_id"] for recipe in told["recipes"]] == [RECIPE_ID]

@@ -140,6 +140,7 @@ class ConversionRead(Answer):
     command: str | None = Field(description="What would do the same on the command line.")
     environment: dict[str, str] | None = Field(description="Versions of what it ran on.")
     host: dict[str, Any] | None = Field(description="Class of the machine: processor and cores.")
+    record: Digest | None = Field(description="Of its provenance record, which `links.provenance` gives.")
     created_at: datetime
     finished_at: datetime | None
     report: dict[str, Any] | None = Field(description="The report without `objects` and `findings`.")
@@ -158,6 +159,8 @@ class ConversionRead(Answer):
         }
         if view.artifact is not None:
             links["artifact"] = f"/v1/artifacts/{view.artifact}"
+        if row.record is not None:
+            links["provenance"] = f"{own}/provenance"
         return cls.model_validate(
             {
                 "id": row.id,
@@ -166,6 +169,7 @@ class ConversionRead(Answer):
                 "verdict": row.verdict,
                 "artifact": view.artifact,
                 "recipe": row.recipe_digest,
+                "record": row.record,
                 "target": row.target_digest,
                 "checkpoints": row.checkpoints,
                 "inputs": row.inputs,
