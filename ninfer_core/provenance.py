@@ -20,6 +20,7 @@ from ninfer_core.layouts import RESOURCE_ENCODING
 from ninfer_core.recipes.accounting import accounting_json
 from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan
 from ninfer_core.registry_lock import read_lock
+from ninfer_core.verify.report import finding_json
 
 SCHEMA: Final = "ninfer-gate/provenance-record/1"
 CHECKPOINT: Final = "checkpoint"  # kind of the listing whose digest a set of source files gets
@@ -92,6 +93,7 @@ def provenance_record(
         },
         "objects": [_object(item) for item in conversion.objects],
         "accounting": accounting_json(conversion.accounting),
+        "findings": [finding_json(finding) for finding in conversion.findings],
         "made": {
             "command": circumstances.command,
             "tool": {"name": "ninfer-gate", "version": __version__},

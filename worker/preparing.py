@@ -195,13 +195,15 @@ def open_draft(store: Store, job_id: str) -> Drafted:
         recipe = _recipe(material, findings)
         plan, sources = None, Sources()
         if recipe is not None:
-            plan, findings, sources = _bound(store, stack, material, recipe)
+            plan, found, sources = _bound(store, stack, material, recipe)
+            findings.extend(found)
         draft: Draft | None = None
         tasks: list[Task[[Sink], Outcome]] = []
         if plan is not None:
             output = row.output
             pool = Pool(store.threads, counting)
-            draft = Draft(plan, output["name"], output["revision"], output["max_file_bytes"], pool)
+            facts = (output["name"], output["revision"], output["max_file_bytes"], pool)
+            draft = Draft(plan, *facts, findings)
             tasks += (Task(task.bytes, partial(_without_sink, task.run)) for task in sources.tasks(pool))
             tasks += cast(Sequence[Task[[Sink], Outcome]], draft.tasks)
         digest = "" if draft is None else plans.digest(tasks)

@@ -37,17 +37,18 @@ def convert(
     revision: int = 2,
     max_file_bytes: int | None = None,
     record: Record | None = None,
+    told: Findings | None = None,
     workers: int | None = None,
     started: Callable[[Totals], None] = lambda _: None,
     progress: Progress = no_progress,
 ) -> Conversion:
     """Write the artifact of `plan` to `out`, with parts beside it where revision 3 needs them, and the record.
 
-    All of them appear, or none. Faults of the source are findings and leave no file. Raises: Usage, CannotWrite (a name
-    is taken, no space), CannotRead, CutShort.
+    All of them appear, or none. Faults of the source are findings and leave no file; `told` is what binding found, which
+    begins the findings of the conversion. Raises: Usage, CannotWrite (a name is taken, no space), CannotRead, CutShort.
     """
     pool = Pool(workers, progress)
-    draft = Draft(plan, out.name, revision, max_file_bytes, pool)
+    draft = Draft(plan, out.name, revision, max_file_bytes, pool, told)
     beside = [] if record is None else [record.path]
     require_free([*(out.with_name(file.name) for file in draft.blueprint.files), *beside])
     hashing = [] if record is None else list(digest_tasks(record.files, pool))

@@ -39,15 +39,25 @@ class Draft:
     writes to the sink it is given, at offsets of the logical payload. `blueprint` says which files there will be.
     """
 
-    def __init__(self, plan: Plan, name: str, revision: int, max_file_bytes: int | None, pool: Pool) -> None:
-        """`name` is that of the entry; its parts are named after it. Raises: Usage.
+    def __init__(
+        self,
+        plan: Plan,
+        name: str,
+        revision: int,
+        max_file_bytes: int | None,
+        pool: Pool,
+        told: Findings | None = None,
+    ) -> None:
+        """`name` is that of the entry, its parts are named after it; `told` is what binding found. Raises: Usage.
 
         A plan with objects of foreign producers has no tasks, and composes to the refusal that names them.
         """
         specs = specs_of(plan)
         self.plan, self.pool = plan, pool
-        self._refusal = Findings()
-        refuse_foreign(plan.recipe, self._refusal)
+        self._found = Findings()  # before anything is written
+        if told is not None:
+            self._found.extend(told)
+        refuse_foreign(plan.recipe, self._found)
         self.blueprint = blueprint(name, specs, heading(plan.recipe), revision, max_file_bytes)
         self.totals = Totals(
             len(specs), self.blueprint.bytes * 3
@@ -55,7 +65,7 @@ class Draft:
         self._sizes = [spec.bytes for spec in specs]
         self._counts: list[int] = []  # tasks of each object
         tasks: list[Task[[Sink], Encoded | Findings]] = []
-        if not self._refusal.errors:
+        if not self._found.errors:
             compared = source_tasks(plan, pool)
             tasks += (Task(task.bytes, partial(_without_sink, task.run)) for task in compared)
             for ordinal in range(len(specs)):
@@ -72,7 +82,7 @@ class Draft:
         CannotRead, CutShort.
         """
         findings = Findings()
-        findings.extend(self._refusal)
+        findings.extend(self._found)
         objects = [] if findings.errors else self._merge(Outcomes(outcomes), findings)
         report_source_changes(self.plan, findings)
         if findings.errors:

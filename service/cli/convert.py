@@ -144,7 +144,7 @@ def _convert(
             refuse_foreign(result.plan.recipe, result.findings)
         if result.plan is None or result.findings.errors:
             return _refused(result.findings, named, begin, target)
-        return _write(stack, request, named, result.plan, out, begin, target)
+        return _write(stack, request, named, result.plan, result.findings, out, begin, target)
 
 
 def _write(
@@ -152,6 +152,7 @@ def _write(
     request: Request,
     named: str,
     plan: Plan,
+    told: Findings,
     out: Path,
     begin: float,
     target: JsonTarget | None,
@@ -168,6 +169,7 @@ def _write(
             revision=request.revision,
             max_file_bytes=request.max_file_bytes,
             record=recorded(plan, out, asked, begin),
+            told=told,
             workers=request.threads,
             started=watch.started,
             progress=watch.progress,

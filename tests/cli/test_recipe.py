@@ -270,3 +270,13 @@ def test_a_source_tensor_that_vanishes(
     else:
         assert (code, finding["code"], finding["severity"]) == (0, "source.tensor_unaccounted", "advisory")
         assert found["accounting"]["base"]["unaccounted_tensors"] == ["extra_head.w"]
+        sources = ["--checkpoint", CASES / "accounting" / "source.safetensors"]
+        out_file = tmp_path / "m.ninfer"
+        code, out, _ = run(capsys, "convert", "--recipe", path, *sources, "--out", out_file, "--json", "-")
+        assert (code, strict(out)["findings"]) == (0, [finding])
+        record = json.loads((tmp_path / "m.ninfer.provenance.json").read_text())
+        assert record["findings"] == [finding]
+        out_file = tmp_path / "n.ninfer"
+        code, out, _ = run(capsys, "convert", "--recipe", path, *sources, "--out", out_file)
+        assert "source.tensor_unaccounted   advisory" in out
+        assert "; 1 advisory." in out.splitlines()[-1]

@@ -165,6 +165,21 @@ def test_a_refused_conversion_fails_and_makes_nothing(shared: Rig, tmp_path: Pat
     assert rows["conversions"][0]["document"]["recipe"] is None
 
 
+def test_a_conversion_keeps_what_binding_told(shared: Rig, tmp_path: Path) -> None:
+    import numpy as np
+
+    words = np.zeros((4, 64), "<u4")
+    folder = write_checkpoint(tmp_path, {"w": ("F32", words), "spare": ("F32", words)})
+    document = recipe(
+        [{"object": "w", "value": tensor("w", (4, 64), "F32"), "encode": "copy_words", "format": "FP32"}]
+    )
+    job = shared.finished(shared.convert(shared.checkpoint(folder), document))
+    rows = shared.rows(job.id)
+    assert (job.state, rows["conversions"][0]["verdict"]) == ("passed", "written")
+    found = [(row["code"], row["severity"]) for row in rows["conversion_findings"]]
+    assert found == [("source.tensor_unaccounted", "advisory")]
+
+
 def test_what_cannot_be_asked_is_an_error(shared: Rig, material: Material, checkpoint: str) -> None:
     from service.job_requests import Convert, Output
 
