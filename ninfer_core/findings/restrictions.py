@@ -13,6 +13,14 @@ def _restriction(
 
 
 RESTRICTIONS: tuple[Definition, ...] = (
+    error(
+        "restrictions.identity_differs",
+        "B1",
+        "The identity in the artifact is not that of the recipe whose demands were judged.",
+        "The recipe of another model or of other weights of it.",
+        "Give the recipe that made the artifact; `--recipe auto` picks the registered one of its identity.",
+        where="member",
+    ),
     _restriction(
         "canonical_group_shape",
         "C4",

@@ -1,6 +1,6 @@
 """One rule: which objects it makes, from what value, in which formats, by which encoder; judged before any work."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,11 @@ class Rule:
     template: Mapping[str, Any]
     encode: str | None
     producer: Producer | None
+
+    @property
+    def made(self) -> Iterator[tuple[str, NumericFormat]]:
+        """Each object with its format."""
+        return zip(self.objects, self.formats, strict=True)
 
     @property
     def maker(self) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ninfer_core.containers.directory import Artifact, BrokenObject, TensorObject
+from ninfer_core.containers.directory import Artifact, BrokenObject, ResourceObject, TensorObject
 from ninfer_core.findings import Findings
 from ninfer_core.identity import canonical_digest
 from ninfer_core.recipes.document import Recipe
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ninfer_core.verify.sample import Sample
 
 ObjectPlan = TensorPlan | ResourcePlan
+RESOURCE: Final = "a resource"
 
 # Half of what parity needs: it stays asked and unchecked, so the verdict can't be a pass.
 NO_RECIPE: Final = "no recipe was given"
@@ -78,7 +79,7 @@ def pair(artifact: Artifact, plan: Plan, findings: Findings) -> Mapping[str, Obj
 
     Where check `inventory` ran, it has said the same already, and the caller drops these findings.
     """
-    _compare_identity(artifact, plan, findings)
+    compare_identity(artifact, plan.recipe, "parity.identity_differs", findings)
     plans = {item.name: item for item in plan.objects}
     names = {item.name for item in artifact.objects}
     for name in plans:
@@ -105,8 +106,8 @@ def pair(artifact: Artifact, plan: Plan, findings: Findings) -> Mapping[str, Obj
                 found="an object",
             )
             continue
-        have = f"{item.format.name} {list(item.shape)}" if isinstance(item, TensorObject) else "a resource"
-        want = f"{wanted.fmt.name} {list(wanted.shape)}" if isinstance(wanted, TensorPlan) else "a resource"
+        have = described(item)
+        want = f"{wanted.fmt.name} {list(wanted.shape)}" if isinstance(wanted, TensorPlan) else RESOURCE
         if have != want:
             findings.add(
                 "parity.object_differs",
@@ -121,8 +122,13 @@ def pair(artifact: Artifact, plan: Plan, findings: Findings) -> Mapping[str, Obj
     return paired
 
 
-def _compare_identity(artifact: Artifact, plan: Plan, findings: Findings) -> None:
-    recipe = plan.recipe
+def described(item: TensorObject | ResourceObject) -> str:
+    """Format and shape of a stored object."""
+    return f"{item.format.name} {list(item.shape)}" if isinstance(item, TensorObject) else RESOURCE
+
+
+def compare_identity(artifact: Artifact, recipe: Recipe, code: str, findings: Findings) -> None:
+    """A finding `code` for each member of the identity that is not the recipe's."""
     pairs = (
         ("model_id", artifact.model_id, recipe.model_id),
         ("weights_id", artifact.weights_id, recipe.weights_id),
@@ -131,7 +137,7 @@ def _compare_identity(artifact: Artifact, plan: Plan, findings: Findings) -> Non
         # Revision 3 carries no identity, revision 1 no weights_id: what is not claimed cannot contradict.
         if have is not None and have != want:
             findings.add(
-                "parity.identity_differs",
+                code,
                 f"{member} is {have!r} in the artifact and {want!r} in the recipe",
                 where={"member": member},
                 expected=want,

@@ -18,7 +18,18 @@ from ninfer_core.strict_json import show
 from ninfer_core.targets import Target, is_registered
 from ninfer_core.targets.choice import AUTO, choose
 from ninfer_core.verify import inventory
-from ninfer_core.verify.against import NO_RECIPE, NO_SOURCES, NO_TARGET, UNBOUND, Against, ObjectPlan, pair
+from ninfer_core.verify.against import (
+    NO_RECIPE,
+    NO_SOURCES,
+    NO_TARGET,
+    RESOURCE,
+    UNBOUND,
+    Against,
+    ObjectPlan,
+    compare_identity,
+    described,
+    pair,
+)
 from ninfer_core.verify.checks import Asked, CheckName
 from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.stated import compare_sections
@@ -32,6 +43,7 @@ _WORD_SHAPES: Final = ("canonical_group_shape", "canonical_fp8_row_shape")  # C4
 BROKEN_STRUCTURE: Final = "the structure is at fault, so the objects may not be what they say"
 LEFT_OUT: Final = "the object is not what the target says"
 OTHERWISE: Final = "the object is not what the recipe restricts"
+UNORDERED: Final = "canonical order and placement are not stated for revision 3, so they are not judged"
 UNRESTRICTED: Final = "the recipe demands nothing of stored words"
 UNRELATED: Final = "the recipe relates no objects to each other"
 
@@ -88,6 +100,9 @@ def settle(artifact: Artifact, asked: Asked, against: Against, findings: Finding
     else:
         if "restrictions" in asked:
             _restrictions(basis, artifact, recipe)
+            compared = "parity" in asked and against.plan is not None and not broken
+            if not compared and not _fills(recipe, basis.target):
+                compare_identity(artifact, recipe, "restrictions.identity_differs", findings)
         if "relations" in asked and not broken:
             # Only here: it brings in the compiler, which a look at the directory does without.
             from ninfer_core.verify.relations import relation_tasks
@@ -111,6 +126,13 @@ def _inventory(basis: Basis, artifact: Artifact, against: Against, findings: Fin
         return
     basis.target = choice.target
     basis.excluded = inventory.compare(artifact, choice.target, against.canonical, findings).excluded
+    if against.canonical and artifact.revision > inventory.LAST_ORDERED_REVISION:
+        basis.skipped["inventory"] = UNORDERED
+
+
+def _fills(recipe: Recipe, target: Target | None) -> bool:
+    """Whether a recipe makes just the objects of a target, so that check `inventory` speaks for both."""
+    return target is not None and recipe.target is not None and recipe.target.digest == target.digest
 
 
 def _restrictions(basis: Basis, artifact: Artifact, recipe: Recipe) -> None:
@@ -120,7 +142,9 @@ def _restrictions(basis: Basis, artifact: Artifact, recipe: Recipe) -> None:
         if (judged := tuple(one for one in covering if one.rule in STORED_RULES and one.rule != _RELATED))
     }
     pins = {resource.object: resource.pin for resource in recipe.resources if resource.pin != NO_PIN}
-    if not stated and not pins:
+    if (differing := _not_as_made(artifact, recipe)) is not None:
+        basis.skipped["restrictions"] = differing
+    elif not stated and not pins:
         basis.idle["restrictions"] = UNRESTRICTED
         return
     claimed: dict[int, tuple[Restriction, ...]] = {}
@@ -142,22 +166,30 @@ def _restrictions(basis: Basis, artifact: Artifact, recipe: Recipe) -> None:
         elif demands:
             unjudged[item.ordinal] = OTHERWISE
     basis.claims, basis.pins, basis.unjudged = claimed, pinned, unjudged
-    _require_restricted(basis, artifact, recipe, (*stated, *pins))
 
 
-def _require_restricted(basis: Basis, artifact: Artifact, recipe: Recipe, names: Sequence[str]) -> None:
-    """What is demanded of objects that are not there is not met; a bundle may be absent as a whole."""
-    held = {item.name for item in artifact.objects if item.name is not None}
+def _not_as_made(artifact: Artifact, recipe: Recipe) -> str | None:
+    """Why a recipe cannot speak for an artifact: objects that it makes are not there, or are not what it makes.
+
+    A bundle of the recipe's target may be absent as a whole.
+    """
+    made = {name: f"{fmt.name} {list(rule.value.shape)}" for rule in recipe.rules for name, fmt in rule.made}
+    made |= {resource.object: RESOURCE for resource in recipe.resources}
+    held = {item.name: described(item) for item in artifact.readable}
     target = recipe.target
-    there = set() if target is None else {target[name].bundle for name in held & target.by_name.keys()}
-    missing = [
+    there = set() if target is None else {target[name].bundle for name in held.keys() & target.by_name.keys()}
+    wrong = [
         name
-        for name in names
-        if name not in held and (target is None or (bundle := target[name].bundle) is None or bundle in there)
+        for name, want in made.items()
+        if held.get(name) != want
+        and (name in held or target is None or (bundle := target[name].bundle) is None or bundle in there)
     ]
-    if missing:
-        more = f" and {len(missing) - 1:,} others" if len(missing) > 1 else ""
-        basis.skipped["restrictions"] = f"{show(missing[0])}{more} that the recipe restricts are not there"
+    if not wrong:
+        return None
+    first = wrong[0]
+    have = f"is {held[first]} here" if first in held else "is not here"
+    more = f"; neither are {len(wrong) - 1:,} others as it makes them" if len(wrong) > 1 else ""
+    return f"{show(first)} {have}, the recipe makes {made[first]}{more}"
 
 
 def _sources(
@@ -174,8 +206,7 @@ def _sources(
         return
     found = Findings()
     plans = pair(artifact, plan, found)
-    # What check `inventory` said is not said again: the recipe makes just the objects of its target.
-    same = basis.target is not None and plan.target is not None and plan.target.digest == basis.target.digest
+    same = _fills(plan.recipe, basis.target)  # what check `inventory` said is not said again
     if not same:
         findings.extend(found)
     compare_sections(artifact, plan, basis.target if same else None, basis.excluded, findings)

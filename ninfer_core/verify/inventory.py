@@ -5,7 +5,7 @@ B6, placement, is judged by `unreferenced.scan`, which reads the stretches betwe
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ninfer_core.containers.directory import Artifact, ResourceObject, TensorObject
 from ninfer_core.documents.contrast import contradictions
@@ -18,6 +18,9 @@ from ninfer_core.verify.bound_roles import check_roles
 
 Item = TensorObject | ResourceObject
 _Signature = tuple[str, Shape | None, str | None]
+
+
+LAST_ORDERED_REVISION: Final = 2  # contracts state order and placement up to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ def compare(artifact: Artifact, target: Target, canonical: bool, findings: Findi
         if item.name in target.by_name and _differs(item, target[item.name], findings)
     ]
     excluded = frozenset(item.ordinal for item in (*unexpected, *differing))
-    if artifact.revision < 3:
+    if artifact.revision <= LAST_ORDERED_REVISION:
         _check_order(artifact, target, canonical, findings)
     else:
         sound = {name: item for name, item in stored.items() if item.ordinal not in excluded}
@@ -61,7 +64,7 @@ def _check_revision(artifact: Artifact, target: Target, canonical: bool, finding
     if artifact.revision in target.revisions:
         return
     stated = " and ".join(map(str, target.revisions))
-    unjudged = canonical and artifact.revision > 2
+    unjudged = canonical and artifact.revision > LAST_ORDERED_REVISION
     asked = "; the canonical order and placement that were asked for are not judged" if unjudged else ""
     findings.add(
         "inventory.revision_not_stated",

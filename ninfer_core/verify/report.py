@@ -270,7 +270,7 @@ def _extent(name: CheckName, objects: Sequence[ObjectResult]) -> Extent:
     """Of a check that saw all it is about; the weakest of its objects says how."""
     if any(name not in item.covered for item in objects):
         return "sampled"
-    return "reused" if objects and all(item.reused is not None for item in objects) else "full"
+    return "reused" if any(item.reused is not None for item in objects) else "full"
 
 
 def _bytes(objects: Iterable[ObjectResult]) -> int:

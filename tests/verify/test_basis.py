@@ -16,7 +16,7 @@ from ninfer_core.recipes import Recipe, parse_recipe
 from ninfer_core.targets import Target
 from ninfer_core.verify import asked, verify
 from ninfer_core.verify.against import Against
-from ninfer_core.verify.basis import BROKEN_STRUCTURE, LEFT_OUT, OTHERWISE
+from ninfer_core.verify.basis import BROKEN_STRUCTURE, LEFT_OUT
 from ninfer_core.verify.report import CheckResult, Report
 from tests.build import ninfer_file, plan, recipe, tensor, write_artifact, write_checkpoint
 from tests.targets.build import document, sound
@@ -125,8 +125,9 @@ def test_an_object_that_is_not_the_target_s_is_left_out_and_the_rest_goes_on(tmp
     ("stored", "outcome", "reason"),
     [
         ({"a": words(FP32, 64)}, "passed", None),
-        ({"a": words(I32, 64)}, "not_checked", OTHERWISE),
-        ({"b": words(FP32, 64)}, "not_checked", '"a" that the recipe restricts are not there'),
+        ({"a": words(I32, 64)}, "not_checked", '"a" is I32 [64] here, the recipe makes FP32 [64]'),
+        ({"a": words(FP32, 32)}, "not_checked", '"a" is FP32 [32] here, the recipe makes FP32 [64]'),
+        ({"b": words(FP32, 64)}, "not_checked", '"a" is not here, the recipe makes FP32 [64]'),
     ],
 )
 def test_a_demand_that_cannot_be_judged_is_not_met(stored, outcome, reason, tmp_path: Path):
@@ -137,6 +138,26 @@ def test_a_demand_that_cannot_be_judged_is_not_met(stored, outcome, reason, tmp_
     assert (checks["restrictions"].outcome, checks["restrictions"].reason) == (outcome, reason)
     assert report.verdict == ("passed" if outcome == "passed" else "incomplete")
     assert report.findings == ()
+
+
+@pytest.mark.parametrize("restrictions", [[], [FINITE]], ids=["demands nothing", "demands something"])
+def test_a_recipe_speaks_for_all_the_objects_that_it_makes(restrictions, tmp_path: Path):
+    """Also for those that it demands nothing of, and also if it demands nothing at all."""
+    path = write_artifact(tmp_path / "a.ninfer", {"a": words(FP32, 64)})
+    made = parsed(recipe([rule("a", FP32, 64), rule("b", FP32, 8)], restrictions=restrictions))
+    report, checks = judge(path, Against(recipe=made), "restrictions")
+    assert checks["restrictions"].outcome == "not_checked"
+    assert checks["restrictions"].reason == '"b" is not here, the recipe makes FP32 [8]'
+    assert report.verdict == "incomplete"
+
+
+def test_the_recipe_of_another_model_fails(tmp_path: Path):
+    path = write_artifact(tmp_path / "a.ninfer", {"a": words(FP32, 64)})
+    document = recipe([rule("a", FP32, 64)], restrictions=[FINITE])
+    document["identity"]["model_id"] = "another-model"
+    report, checks = judge(path, Against(recipe=parsed(document)), "restrictions")
+    assert [item.code for item in report.findings] == ["restrictions.identity_differs"]
+    assert (checks["restrictions"].outcome, report.verdict) == ("failed", "failed")
 
 
 def test_a_bundle_that_is_absent_as_a_whole_owes_nothing(tmp_path: Path):

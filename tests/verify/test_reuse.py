@@ -115,7 +115,7 @@ def test_what_is_not_known_is_read(bound: Plan, tmp_path: Path):
     assert again.verdict == "passed"
     assert read > 0
     parity = next(check for check in again.checks if check.name == "parity")
-    assert (parity.outcome, parity.coverage, parity.objects) == ("passed", "full", 2)
+    assert (parity.outcome, parity.coverage, parity.objects) == ("passed", "reused", 2)
 
 
 def test_a_fault_beside_known_results_is_found(bound: Plan, tmp_path: Path):
