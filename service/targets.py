@@ -1,6 +1,6 @@
 """Targets: contracts of what an artifact holds. The registered ones are served beside those that a project stored."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -87,6 +87,12 @@ def listed(session: Session, project_id: str, digest: str) -> Listed | None:
         return _of_contract(known)
     row = targets.target(session, project_id, digest)
     return None if row is None else _of_row(row)
+
+
+def names(session: Session, project_id: str, digests: Collection[str]) -> dict[str, str]:
+    """`model_id/weights_id` of targets by digest, registered and stored."""
+    known = {target.digest: target.identity for target in TARGETS if target.digest in digests}
+    return known | targets.identities(session, project_id, set(digests) - set(known))
 
 
 def contract(session: Session, project_id: str, digest: str) -> Contract | None:

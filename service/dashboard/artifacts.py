@@ -12,19 +12,20 @@ from ninfer_core.formats import FORMATS
 from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.layouts import LAYOUTS
 from ninfer_core.sources.dtypes import DTYPES
-from service import conditional, contents
+from service import conditional, contents, targets
 from service.dashboard.access import Visiting
+from service.dashboard.against import against
 from service.dashboard.compared import of_artifact
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.origins import chain_of
 from service.dashboard.render import HEADERS, page
-from service.dashboard.verdicts import Seen
+from service.dashboard.verdicts import Seen, shown
 from service.download import content_file
-from service.records import content, conversions, provenance, runs, views
+from service.records import chain, content, conversions, provenance, runs, views
 from service.records.models import Artifact, Conversion
 
 router = APIRouter(route_class=PageRoute)
-ARTIFACTS, OBJECTS, RUNS = 50, 100, 10
+ARTIFACTS, OBJECTS, RUNS, PASSES = 50, 100, 10, 100
 Text = Annotated[
     str | None, Query(max_length=1_200)
 ]  # findings name an object in up to a thousand characters and some
@@ -54,6 +55,7 @@ def artifacts(
         "artifacts.html",
         listed=listed,
         last=last,
+        marks={id_: shown(latest.state, latest.run.report) for id_, latest in last.items()},
         q=q,
         kind=kind,
         base=str(request.base_url).rstrip("/"),
@@ -77,6 +79,8 @@ def artifact(
         if found is None:
             raise missing("artifact")
         seen = _runs(session, visiting.project_id, found)
+        run_count = chain.run_count(session, found.id)
+        strongest = _strongest(session, visiting.project_id, found)
         objects = content.objects(
             session,
             found.id,
@@ -90,17 +94,19 @@ def artifact(
         files = content.files(session, found.id)
         made = _made(session, visiting.project_id, found)
         compared = of_artifact(session, found, RUNS)
-        chain = chain_of(session, visiting.project_id, found)
+        origin = chain_of(session, visiting.project_id, found)
     return page(
         request,
         "artifact.html",
         artifact=found,
         files=files,
         runs=seen,
+        run_count=run_count,
+        strongest=strongest,
         objects=objects,
         made=made,
         compared=compared,
-        chain=chain,
+        chain=origin,
         filters={"kind": kind, "format": format, "layout": layout, "name": name},
         formats=formats_of(found.kind, format),
         layouts=options((entry.name for entry in LAYOUTS), layout) if found.kind == "ninfer" else [],
@@ -136,7 +142,19 @@ def options(known: Iterable[str], chosen: str | None) -> list[str]:
 def _runs(session: Session, project_id: str, artifact: Artifact) -> list[Seen]:
     listed = runs.runs(session, project_id, artifact_id=artifact.id, limit=RUNS, cursor=None).items
     jobs = views.jobs(session, project_id, [run.job_id for run in listed])
-    return [Seen(run, jobs[run.job_id], artifact) for run in listed]
+    words = against(session, project_id, listed)
+    return [Seen(run, jobs[run.job_id], artifact, words[run.job_id]) for run in listed]
+
+
+def _strongest(session: Session, project_id: str, artifact: Artifact) -> Seen | None:
+    """The latest run that passed and compared every word with its source by itself."""
+    for run, job in chain.runs(session, artifact.id, PASSES, verdict="passed"):
+        report = run.report or {}
+        coverage = {check["name"]: check["coverage"] for check in report.get("checks", ())}
+        whole = report.get("coverage", {}).get("objects", {})
+        if coverage.get("parity") == "full" and whole["full"] == whole["total"]:
+            return Seen(run, job, artifact, against(session, project_id, [run])[job.id])
+    return None
 
 
 def _made(session: Session, project_id: str, artifact: Artifact) -> dict[str, object] | None:
@@ -148,11 +166,13 @@ def making(session: Session, project_id: str, conversion: Conversion) -> dict[st
     """What a conversion was made of: its recipe by name, its checkpoints by role."""
     checkpoints = views.checkpoints(session, project_id, conversion.checkpoints.values())
     names = views.recipe_ids(session, project_id, [conversion.recipe_digest])
+    target = conversion.target_digest
     return {
         "conversion": conversion,
         "recipe_id": names.get(conversion.recipe_digest),
         "checkpoints": {role: checkpoints.get(id_) for role, id_ in conversion.checkpoints.items()},
         "profiles": _profiles(session, conversion),
+        "target": targets.listed(session, project_id, target) if target is not None else None,
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from service.dashboard.format import share
+from service.dashboard.format import UNKNOWN, figure, plural, share, size
 
 LABELS: Final = {
     "full": "checked fully",
@@ -30,11 +30,12 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The whole bar; every kind has a segment, those without bytes have no width."""
+    """The whole bar; every kind has a segment, those without bytes have no width. `word` says it in a list."""
 
     segments: tuple[Segment, ...]
     bytes: int
     objects: int
+    word: str
 
     @property
     def says(self) -> str:
@@ -42,13 +43,12 @@ class Bar:
         return ", ".join(f"{part.share} {part.label}" for part in self.segments if part.bytes or part.objects)
 
     @property
-    def most(self) -> str:
-        """The share that was checked fully, or another one by its name where that is larger."""
-        full, *others = self.segments
-        largest = max(others, key=lambda part: (part.bytes, part.objects))
-        if (largest.bytes, largest.objects) <= (full.bytes, full.objects):
-            return full.share
-        return f"{largest.share} {largest.label}"
+    def counts(self) -> str:
+        """What `word` counts."""
+        parts = (part for part in self.segments if part.bytes or part.objects)
+        return ", ".join(
+            f"{part.label}: {plural(part.objects, 'object')}, {size(part.bytes)}" for part in parts
+        )
 
 
 def bar(report: Mapping[str, Any] | None) -> Bar | None:
@@ -66,4 +66,17 @@ def bar(report: Mapping[str, Any] | None) -> Bar | None:
         part = share(stored[kind], total) if total else share(objects[kind], objects["total"])
         segments.append(Segment(kind, label, stored[kind], objects[kind], part, round(x, 3), round(width, 3)))
         x += width
-    return Bar(tuple(segments), total, objects["total"])
+    return Bar(tuple(segments), total, objects["total"], _word(objects, (report or {}).get("sample")))
+
+
+def _word(objects: Mapping[str, int], sample: Mapping[str, Any] | None) -> str:
+    """The weakest that was done of any object, which is what the whole rests on."""
+    if not objects["total"]:
+        return UNKNOWN
+    if objects["none"]:
+        return "partly" if objects["none"] < objects["total"] else LABELS["none"]
+    if objects["sampled"]:
+        return f"sampled {figure(100 * sample['fraction'], '.3g')} %" if sample else "sampled"
+    if objects["reused"]:
+        return "reused" if objects["reused"] == objects["total"] else "partly reused"
+    return "full"

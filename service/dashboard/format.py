@@ -85,8 +85,17 @@ def duration(begin: datetime | None, end: datetime | None) -> str | None:
 def place(where: Mapping[str, Any], message: str = "") -> str:
     """`row 4,096, group 17, lane 5`, without what the message says already."""
     keys = [key for key in _PLACE if key in where] + sorted(key for key in where if key not in _PLACE)
-    entries = [f"{clipped(key, 40)} {_value(where[key])}" for key in keys]
+    entries = [f"{clipped(key, 40)} {_value(where[key])}" for key in keys if not _said(where[key], message)]
     return ", ".join(entry for entry in entries if entry not in message)
+
+
+def _said(value: object, message: str) -> bool:
+    """Whether a message lists all of these names itself."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(one, str) and one in message for one in value)
+    )
 
 
 def _value(value: object) -> str:

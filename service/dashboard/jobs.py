@@ -9,6 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from service import jobs as job_cases
 from service.dashboard.access import SameOrigin, Visiting
+from service.dashboard.against import against
 from service.dashboard.artifacts import Text, making
 from service.dashboard.compared import Compared, with_artifacts
 from service.dashboard.failures import PageRoute, missing
@@ -16,7 +17,7 @@ from service.dashboard.format import clipped, duration
 from service.dashboard.progress import Line, alive_workers, progress_line
 from service.dashboard.render import HEADERS, page
 from service.dashboard.states import STATES, State
-from service.dashboard.verdicts import waiting
+from service.dashboard.verdicts import shown, waiting
 from service.errors import JobNotFound
 from service.jobs import JobState
 from service.records import answers, comparisons, conversions, jobs, runs, views
@@ -24,7 +25,7 @@ from service.records.jobs import Progress
 from service.records.models import Artifact, Comparison, Conversion, Job, Run
 
 router = APIRouter(route_class=PageRoute)
-JOBS, OBJECTS, FINDINGS = 50, 100, 50
+JOBS, OBJECTS, FINDINGS, TENSORS = 50, 100, 50, 50
 JobId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 JobType = Literal["verify", "convert", "compare"]
 
@@ -39,6 +40,12 @@ class JobRow:
     recipe_id: str | None
     line: Line | None
     compared: Compared | None = None
+    against: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The key of its state, with what a pass rests on."""
+        return shown(self.job.state, self.run.report if self.run is not None else None)
 
     @property
     def took(self) -> str | None:
@@ -65,6 +72,7 @@ def listing(
         names = views.recipe_ids(session, project, {row.recipe_digest for row in made.values()})
         of_jobs = answers.of_jobs(session, Comparison, project, ids)
         compared = {row.job.id: row for row in with_artifacts(session, project, list(of_jobs.values()))}
+        words = against(session, project, [*by_job.values(), *made.values()])
         open_jobs = [job for job in listed.items if job.state not in jobs.FINAL]
         progress = jobs.progress_of(session, [job.id for job in open_jobs])
         alive = alive_workers(session, visiting.parts) if open_jobs else 1
@@ -77,6 +85,7 @@ def listing(
             names.get(made[job.id].recipe_digest) if job.id in made else None,
             lines.get(job.id),
             compared.get(job.id),
+            words.get(job.id, ()),
         )
         for job in listed.items
     ]
@@ -129,6 +138,8 @@ def one(
         conversion=conversion,
         state=_state(job, conversion),
         why=_why(job, conversion, progress, alive),
+        accounting=(conversion.document or {}).get("accounting") or {},
+        most=TENSORS,
         took=duration(job.started_at, job.finished_at),
         progress=progress_line(job, progress),
         is_open=job.state not in jobs.FINAL,

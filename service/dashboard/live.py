@@ -19,8 +19,10 @@ from service.dashboard.access import Visiting
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.progress import progress_line
 from service.dashboard.render import HEADERS, fragment
+from service.dashboard.verdicts import shown
 from service.parts import Parts
-from service.records import jobs, runs, views
+from service.records import answers, jobs, runs, views
+from service.records.models import Run
 
 router = APIRouter(route_class=PageRoute)
 LOOK_SECONDS: Final = 0.5  # between two looks at the database
@@ -80,6 +82,8 @@ def _look(parts: Parts, project_id: str, job_ids: Sequence[str]) -> dict[str, tu
     with parts.database.read() as session:
         found = views.jobs(session, project_id, job_ids)
         progress = jobs.progress_of(session, list(found))
+        passed = [job.id for job in found.values() if job.state == "passed"]
+        by_job = answers.of_jobs(session, Run, project_id, passed)
     seen = {}
     for id_, job in found.items():
         final = job.state in jobs.FINAL
@@ -87,7 +91,11 @@ def _look(parts: Parts, project_id: str, job_ids: Sequence[str]) -> dict[str, tu
             "job": id_,
             "final": final,
             "state": job.state,
-            "mark": fragment("parts/marks.html", "state_mark", job.state),
+            "mark": fragment(
+                "parts/marks.html",
+                "state_mark",
+                shown(job.state, by_job[id_].report if id_ in by_job else None),
+            ),
             **({} if final else asdict(progress_line(job, progress[id_]))),
         }
         seen[id_] = (final, json.dumps(document))

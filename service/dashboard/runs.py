@@ -1,16 +1,18 @@
 """Pages of runs: the list by verdict, and one run with everything that it found."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends, Path, Query
 from sqlalchemy.orm import Session
 from starlette.requests import Request
 from starlette.responses import Response
 
 from service import targets
 from service.dashboard.access import Visiting, Visitor
+from service.dashboard.against import against
 from service.dashboard.artifacts import ObjectKind, Text, Word, formats_of
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.progress import alive_workers, progress_line
@@ -19,33 +21,50 @@ from service.dashboard.states import STATES
 from service.dashboard.verdicts import Seen, check_rows, detects, taken_over, why
 from service.jobs import JobState
 from service.records import answers, content, jobs, runs, views
-from service.records.models import Finding, Object, Result, Run
+from service.records.models import Finding, Object, Recipe, Result, Run
 from service.records.pages import Page
 
 router = APIRouter(route_class=PageRoute)
 RUNS, OBJECTS, FINDINGS = 50, 100, 20
 Outcome = Literal["all", "passed", "failed", "not_checked"]
 Order = Literal["worst", "ordinal"]
+OfArtifact = Annotated[str | None, Query(pattern="^sha256:[0-9a-f]{64}$")]
 RunId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 
 
 @router.get("/runs")
 def listing(
-    visiting: Visiting, request: Request, state: JobState | None = None, cursor: Text = None
+    visiting: Visiting,
+    request: Request,
+    state: JobState | None = None,
+    artifact: OfArtifact = None,
+    cursor: Text = None,
 ) -> Response:
-    """The runs, newest first. A verify job's state is its run's verdict once there is one, so jobs are what is listed."""
+    """The runs, newest first, of every artifact or of one. A verify job's state is its run's verdict once there is one, so jobs are what is listed."""
     with visiting.parts.database.read() as session:
+        of = content.find_artifact(session, visiting.project_id, artifact) if artifact is not None else None
+        if artifact is not None and of is None:
+            raise missing("artifact")
         listed = jobs.jobs(
-            session, visiting.project_id, limit=RUNS, cursor=cursor, state=state, type="verify"
+            session,
+            visiting.project_id,
+            limit=RUNS,
+            cursor=cursor,
+            state=state,
+            type="verify",
+            artifact_id=of.id if of is not None else None,
         )
         by_job = answers.of_jobs(session, Run, visiting.project_id, [job.id for job in listed.items])
         held = views.artifacts(session, visiting.project_id, {run.artifact_id for run in by_job.values()})
+        words = against(session, visiting.project_id, by_job.values())
     seen = [
-        Seen(by_job[job.id], job, held[by_job[job.id].artifact_id])
+        Seen(by_job[job.id], job, held[by_job[job.id].artifact_id], words[job.id])
         for job in listed.items
         if job.id in by_job
     ]
-    return page(request, "runs.html", runs=seen, listed=listed, state=state, choices=get_args(JobState))
+    return page(
+        request, "runs.html", runs=seen, listed=listed, state=state, of=of, choices=get_args(JobState)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +131,9 @@ def run(
                 session, seen.artifact.id, [item.ordinal for item, _ in results.items]
             )
         recipe = seen.run.recipe_digest
-        context["recipe_id"] = (
-            views.recipe_ids(session, visiting.project_id, [recipe]).get(recipe) if recipe else None
-        )
+        row = content.recipe(session, visiting.project_id, recipe) if recipe else None
+        context["recipe_id"] = row.recipe_id if row is not None else None
+        context["profiles"] = _profiles(seen, row)
         target = seen.run.target_digest
         context["target"] = targets.listed(session, visiting.project_id, target) if target else None
         context["checkpoints"] = views.checkpoints(
@@ -124,7 +143,7 @@ def run(
         request,
         "run.html",
         seen=seen,
-        state=STATES[seen.state],
+        state=STATES[seen.shown],
         why=why(seen, first[0] if first else None, progress, alive),
         progress=progress_line(seen.job, progress),
         checks=check_rows(seen),
@@ -135,6 +154,14 @@ def run(
         live=f"{seen.address}/events" if seen.is_open else None,
         **context,
     )
+
+
+def _profiles(seen: Seen, recipe: Recipe | None) -> dict[str, int]:
+    """The encoder profiles that objects were derived with, and their versions: those that the recipe encodes by."""
+    known = (seen.report or {}).get("versions", {}).get("encoder_profiles", {})
+    rules = json.loads(recipe.document).get("rules", ()) if recipe is not None and known else ()
+    used = {rule.get("encode") for rule in rules}
+    return {name: version for name, version in known.items() if name in used}
 
 
 def find(session: Session, visiting: Visitor, run_id: str) -> Seen:

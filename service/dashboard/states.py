@@ -18,6 +18,21 @@ STATES: Final = {
     "passed": State(
         "passed", "passed", "disc", "Everything that was asked was checked, and nothing wrong was found."
     ),
+    "passed_sampled": State(
+        "passed on a sample", "incomplete", "ring", "Nothing wrong was found, but only a sample was compared."
+    ),
+    "passed_reused": State(
+        "passed, reused",
+        "running",
+        "ring",
+        "Nothing wrong is known; results were taken over from earlier runs.",
+    ),
+    "sampled": State(
+        "sampled", "incomplete", "ring", "It passed, but of some objects only a sample was read."
+    ),
+    "reused": State(
+        "reused", "running", "ring", "It passed in earlier runs; nothing of it was read by this one."
+    ),
     "failed": State("failed", "failed", "octagon", "Something is wrong with it."),
     "incomplete": State(
         "incomplete", "incomplete", "half", "Not everything that was asked could be checked."

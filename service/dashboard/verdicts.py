@@ -7,7 +7,7 @@ from typing import Any, Final
 from ninfer_core.verify.checks import CHECKS, MEANINGS
 from service.dashboard.address import written
 from service.dashboard.coverage import Bar, bar
-from service.dashboard.format import clipped, duration, plain_name, plural, size
+from service.dashboard.format import clipped, duration, number, plain_name, plural, size
 from service.records.jobs import FINAL, Progress
 from service.records.models import Artifact, Finding, Job, Run
 
@@ -28,11 +28,17 @@ class Seen:
     run: Run
     job: Job
     artifact: Artifact
+    against: tuple[str, ...] = ()  # what it was held against, in lists
 
     @property
     def state(self) -> str:
         """Where the job is; at its end that is the verdict, or why there is none."""
         return self.job.state
+
+    @property
+    def shown(self) -> str:
+        """The key of the state as it is shown: a pass on samples, or out of earlier runs, never looks like a plain one."""
+        return shown(self.state, self.report)
 
     @property
     def coverage(self) -> Bar | None:
@@ -65,11 +71,21 @@ class Seen:
         return self.state not in FINAL
 
 
+def shown(state: str, report: Mapping[str, Any] | None) -> str:
+    """The key of the states for a job's state and the report of its run."""
+    if state != "passed" or report is None:
+        return state
+    extents = {check["coverage"] for check in report["checks"]}
+    if "sampled" in extents:
+        return "passed_sampled"
+    return "passed_reused" if "reused" in extents or report["coverage"]["objects"]["reused"] else "passed"
+
+
 @dataclass(frozen=True, slots=True)
 class CheckRow:
     """One check of a run: `state` is a key of the states; `objects` and `bytes` are what it covered.
 
-    `extent` says how, where that is not fully and by this run.
+    `extent` says how, where it did not pass and not all was read by this run.
     """
 
     name: str
@@ -93,8 +109,10 @@ def check_rows(seen: Seen) -> list[CheckRow]:
 
 
 def _check_row(check: Mapping[str, Any]) -> CheckRow:
-    outcome = check["outcome"]
-    state = "partly" if outcome == "not_checked" and check["coverage"] == "partial" else outcome
+    outcome, extent = check["outcome"], check["coverage"]
+    state = "partly" if outcome == "not_checked" and extent == "partial" else outcome
+    if outcome == "passed" and extent in _EXTENTS:
+        state = extent
     asked = outcome != "not_asked"
     return CheckRow(
         check["name"],
@@ -103,7 +121,7 @@ def _check_row(check: Mapping[str, Any]) -> CheckRow:
         check["objects"] if asked else None,
         check["bytes"] if asked else None,
         clipped(check["reason"] or ""),
-        _EXTENTS.get(check["coverage"], ""),
+        _EXTENTS.get(extent, "") if outcome != "passed" else "",
     )
 
 
@@ -142,7 +160,9 @@ def why(seen: Seen, first: Finding | None, progress: Progress, workers: int) -> 
     """The sentence under the verdict; `first` is the first error finding."""
     match seen.state:
         case "passed":
-            return [Piece(f"{_covered(seen)}; {'; '.join([*_limits(seen), _nothing_left(seen)])}.")]
+            limits = "; ".join(_limits(seen))
+            lead = f"{limits[0].upper()}{limits[1:]}. " if limits else ""
+            return [Piece(f"{lead}{_covered(seen)}; {_nothing_left(seen)}.")]
         case "failed":
             return _failed(seen, first)
         case "incomplete":
@@ -195,13 +215,23 @@ def _covered(seen: Seen) -> str:
 
 def _limits(seen: Seen) -> list[str]:
     """What keeps a pass from being one over every byte, here and now."""
-    sampled = [check["name"] for check in _checks(seen) if check["coverage"] == "sampled"]
-    said = [f"{_listed(sampled)} on a sample only"] if sampled else []
-    objects = (seen.report or {}).get("coverage", {}).get("objects", {})
-    if objects.get("reused"):
-        whole = objects["reused"] == objects["total"]
-        what = "all of it" if whole else plural(objects["reused"], "result")
-        said.append(f"{what} taken over from earlier runs")
+    report = seen.report or {}
+    sampled, reused = (
+        [check["name"] for check in _checks(seen) if check["coverage"] == extent]
+        for extent in ("sampled", "reused")
+    )
+    said = []
+    if sampled:
+        sample = report.get("sample")
+        rows = f" ({number(sample['rows'])} of {number(sample['of_rows'])} rows)" if sample else ""
+        said.append(f"{_listed(sampled)} on a sample only{rows}")
+    objects = report.get("coverage", {}).get("objects", {})
+    if reused or objects.get("reused"):
+        part = objects["reused"] != objects["total"]
+        counted = f" ({objects['reused']:,} of {plural(objects['total'], 'object')})" if part else ""
+        said.append(
+            f"{_listed(reused) if reused else 'some results'} taken over from an earlier run{counted}"
+        )
     return said
 
 

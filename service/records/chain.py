@@ -30,7 +30,7 @@ def conversions(session: Session, artifact_id: str, limit: int) -> list[tuple[Co
     return [(row, job) for row, job in session.execute(query)]
 
 
-def runs(session: Session, artifact_id: str, limit: int) -> list[tuple[Run, Job]]:
+def runs(session: Session, artifact_id: str, limit: int, verdict: str | None = None) -> list[tuple[Run, Job]]:
     """The latest runs of an artifact that have a verdict which is that of their job, newest first."""
     query = (
         select(Run, Job)
@@ -39,6 +39,8 @@ def runs(session: Session, artifact_id: str, limit: int) -> list[tuple[Run, Job]
         .order_by(Run.id.desc())
         .limit(limit)
     )
+    if verdict is not None:
+        query = query.where(Run.verdict == verdict)
     return [(row, job) for row, job in session.execute(query)]
 
 

@@ -95,6 +95,7 @@ def jobs(
     cursor: str | None = None,
     state: str | None = None,
     type: str | None = None,  # noqa: A002  as the column
+    artifact_id: str | None = None,
 ) -> Page[Job]:
     """Jobs, newest first. Raises: BadCursor."""
     query = select(Job).where(Job.project_id == project_id)
@@ -102,6 +103,8 @@ def jobs(
         query = query.where(Job.state == state)
     if type is not None:
         query = query.where(Job.type == type)
+    if artifact_id is not None:  # through its runs, which an index finds
+        query = query.where(Job.id.in_(select(Run.job_id).where(Run.artifact_id == artifact_id)))
     after = decode(cursor, _LISTING, identifier)
     if after is not None:
         query = query.where(Job.id < after[0])

@@ -1,5 +1,7 @@
 """Queries over the targets that clients stored; the registered ones are no rows."""
 
+from collections.abc import Collection
+
 from sqlalchemy import select, tuple_
 from sqlalchemy.orm import Session
 
@@ -29,6 +31,16 @@ def targets(session: Session, project_id: str, *, limit: int, cursor: str | None
     newest = query.order_by(Target.created_at.desc(), Target.digest.desc())
     rows = session.scalars(newest.limit(fetched(limit))).all()
     return cut(rows, limit, lambda row: encode(_TARGETS, row.created_at.isoformat(), row.digest))
+
+
+def identities(session: Session, project_id: str, digests: Collection[str]) -> dict[str, str]:
+    """`model_id/weights_id` of stored targets by digest."""
+    if not digests:
+        return {}
+    query = select(Target.digest, Target.model_id, Target.weights_id).where(
+        Target.project_id == project_id, Target.digest.in_(digests)
+    )
+    return {digest: f"{model_id}/{weights_id}" for digest, model_id, weights_id in session.execute(query)}
 
 
 def of_identity(

@@ -6,7 +6,7 @@ from datetime import timedelta
 from service.records.models import Artifact, Comparison, Conversion, Run
 from tests.service.dashboard.coming import come_from
 from tests.service.dashboard.compared import compare
-from tests.service.dashboard.rows import HOSTILE, finding, parity_findings, tensor_names
+from tests.service.dashboard.rows import HOSTILE, finding, parity_findings, tensor_names, unaccounted
 from tests.service.dashboard.seed import Seed
 
 
@@ -17,6 +17,8 @@ class Scene:
     large: Artifact
     hostile: Artifact
     passed: Run
+    sampled: Run
+    reused: Run
     failed: Run
     incomplete: Run
     running: Run
@@ -71,6 +73,8 @@ def scene(seed: Seed) -> Scene:
         ],
         failed=range(len(HOSTILE)),
     )
+    sampled = seed.run(bare, "passed", extent="sampled", findings=[unaccounted()], ago=timedelta(minutes=5))
+    reused = seed.run(bare, "passed", extent="reused", ago=timedelta(minutes=3))
     cancelled = seed.run(bare, "cancelled")
     queued = seed.run(bare, "queued")
     running = seed.run(large, "running")
@@ -98,6 +102,8 @@ def scene(seed: Seed) -> Scene:
         large,
         hostile,
         passed,
+        sampled,
+        reused,
         failed,
         incomplete,
         running,

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from ninfer_core.targets import TARGETS
 from ninfer_core.verify.checks import CHECKS
 from ninfer_core.verify.report import versions
 from service.records import content, conversions, jobs, runs
@@ -24,7 +25,15 @@ from service.records.models import (
     Run,
 )
 from service.records.types import new_id, now
-from tests.service.dashboard.rows import made_object, object_row, report_head, result_row, sha256, two_shards
+from tests.service.dashboard.rows import (
+    ACCOUNTING,
+    made_object,
+    object_row,
+    report_head,
+    result_row,
+    sha256,
+    two_shards,
+)
 
 
 class Seed:
@@ -103,6 +112,7 @@ class Seed:
         checks: Sequence[str] = CHECKS,
         reasons: dict[str, str] | None = None,
         error: dict[str, str] | None = None,
+        extent: str = "full",
         ago: timedelta = timedelta(0),
     ) -> Run:
         """A run in the given state, with its results, findings and report when it has an answer."""
@@ -113,6 +123,9 @@ class Seed:
             job_id=job.id,
             artifact_id=artifact.id,
             checks=list(checks),
+            sample={"fraction": 0.01, "seed": 7} if extent == "sampled" else None,
+            canonical=extent == "sampled",
+            target=TARGETS[0].digest if extent == "sampled" else None,
             created_at=job.created_at,
         )
         with self.database.write() as session:
@@ -130,6 +143,7 @@ class Seed:
                     set(failed),
                     set(not_checked),
                     reasons or {},
+                    extent,
                 )
             if state not in ("queued", "running"):
                 jobs.finish(session, job.id, state, error=error)
@@ -145,6 +159,7 @@ class Seed:
         failed: set[int],
         not_checked: set[int],
         reasons: dict[str, str],
+        extent: str,
     ) -> None:
         objects: list[Object] = []
         cursor = None
@@ -155,6 +170,9 @@ class Seed:
             if cursor is None:
                 break
         results = [result_row(row, failed, not_checked) for row in objects]
+        for row in results:
+            row.coverage = extent
+            row.evidence = None if extent == "sampled" else row.evidence
         runs.save_results(session, run.id, results)
         rows = [
             Finding(
@@ -169,7 +187,7 @@ class Seed:
         ]
         runs.save_findings(session, run.id, rows)
         errors = sum(document["severity"] == "error" for document in findings)
-        head = report_head(artifact, state, run.checks, findings, objects, not_checked, reasons)
+        head = report_head(artifact, state, run.checks, findings, objects, not_checked, reasons, extent)
         runs.save(
             session,
             run.id,
@@ -264,6 +282,6 @@ class Seed:
             session,
             conversion.id,
             verdict="refused" if artifact is None else "written",
-            document={"versions": versions(), "unused_sources": {}},
+            document={"versions": versions(), "unused_sources": {}, "accounting": {"base": ACCOUNTING}},
             artifact_id=artifact.id if artifact else None,
         )

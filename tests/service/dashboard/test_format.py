@@ -99,6 +99,33 @@ def test_every_part_of_the_bar_can_be_seen() -> None:
     assert widths["reused"] == 0
     assert min(widths["sampled"], widths["none"]) > 0.7
     assert sum(widths.values()) == pytest.approx(100, abs=0.01)
-    assert drawn.full == "over 99.9 %"
+    assert drawn.word == "partly"
+
+
+@pytest.mark.parametrize(
+    ("full", "sampled", "reused", "none", "word"),
+    [
+        (3, 0, 0, 0, "full"),
+        (2, 1, 0, 0, "sampled 1 %"),
+        (0, 2, 1, 0, "sampled 1 %"),
+        (0, 0, 3, 0, "reused"),
+        (2, 0, 1, 0, "partly reused"),
+        (2, 0, 0, 1, "partly"),
+        (0, 0, 0, 3, "not checked"),
+        (0, 0, 0, 0, "\u2013"),
+    ],
+)
+def test_a_bar_in_a_list_has_a_word(full: int, sampled: int, reused: int, none: int, word: str) -> None:
+    counts = {
+        "full": full,
+        "sampled": sampled,
+        "reused": reused,
+        "none": none,
+        "total": full + sampled + reused + none,
+    }
+    sample = {"fraction": 0.01} if sampled else None
+    drawn = bar({"coverage": {"bytes": counts, "objects": counts}, "sample": sample})
+    assert drawn is not None
+    assert drawn.word == word
     assert bar(None) is None
     assert bar({"error": {}}) is None

@@ -29,6 +29,8 @@ PAGES: dict[str, Callable[[Scene], str]] = {
     "hostile artifact": lambda scene: f"/artifacts/{scene.hostile.digest}",
     "runs": lambda _: "/runs",
     "passed": lambda scene: f"/runs/{scene.passed.id}",
+    "sampled": lambda scene: f"/runs/{scene.sampled.id}",
+    "reused": lambda scene: f"/runs/{scene.reused.id}",
     "failed": lambda scene: f"/runs/{scene.failed.id}",
     "incomplete": lambda scene: f"/runs/{scene.incomplete.id}",
     "running": lambda scene: f"/runs/{scene.running.id}",
@@ -193,6 +195,55 @@ def test_a_failed_run_lists_errors_first_with_place_and_explanation(
         "Advisories 1",
     ):
         assert word in page.text
+
+
+def test_a_pass_on_a_sample_or_out_of_earlier_runs_is_no_plain_pass(
+    world: World, visitor: httpx.Client
+) -> None:
+    plain, sampled, reused = (
+        visitor.get(PAGES[name](world.scene)).text for name in ("passed", "sampled", "reused")
+    )
+    tones = [
+        re.search(r'<section class="verdict (tone-\w+)"', page)[1]  # type: ignore[index]  # each has one
+        for page in (plain, sampled, reused)
+    ]
+    assert len(set(tones)) == 3
+    for text, words in (
+        (
+            sampled,
+            ("passed on a sample", "Parity on a sample only (422 of 39,744 rows).", "parity sampled 12"),
+        ),
+        (reused, ("passed, reused", "taken over from an earlier run.", "parity reused 12")),
+    ):
+        read_as = Reader(text).text
+        for word in words:
+            assert word in read_as
+    marks = Reader(visitor.get("/runs").text).text
+    for word in ("passed on a sample", "passed, reused", "sample 1 % \u00b7 canonical"):
+        assert word in marks
+    assert "parity passed 3,000" in Reader(plain).text
+
+
+def test_a_list_of_names_is_told_once(world: World, visitor: httpx.Client) -> None:
+    text = Reader(visitor.get(PAGES["sampled"](world.scene)).text).text
+    assert text.count("encoder.layer.7.attention.output.LayerNorm.weight") == 1
+
+
+def test_an_artifact_leads_to_all_its_runs(empty: Served) -> None:
+    seed = Seed(empty.parts.database)
+    artifact = seed.artifact("often.ninfer", tensor_names(3))
+    for _ in range(3):
+        proof = seed.run(artifact, "passed")
+    for _ in range(9):
+        seed.run(artifact, "passed", extent="sampled")
+    with empty.visitor() as visitor:
+        page = read(visitor, f"/artifacts/{artifact.digest}")
+        assert "Strongest proof" in page.text
+        assert f"/runs/{proof.id}" in page.links
+        assert "All 12 runs" in page.text
+        listed = read(visitor, f"/runs?artifact={artifact.digest}")
+        assert len([link for link in listed.links if re.fullmatch(r"/runs/[0-9a-f]{32}", link)]) == 12
+        assert visitor.get(f"/runs?artifact=sha256:{'0' * 64}").status_code == 404
 
 
 def test_coverage_is_a_bar_with_numbers(world: World, visitor: httpx.Client) -> None:
@@ -443,6 +494,15 @@ def test_an_object_tells_its_runs_and_where_else_it_lies(world: World, visitor: 
     lies = read(visitor, f"/tensors/{TENSOR}")
     assert f"/artifacts/{world.scene.hostile.digest}" in lies.links
     assert visitor.get(f"/artifacts/{world.scene.large.digest}/objects/999999").status_code == 404
+
+
+def test_a_conversion_says_what_became_of_its_source_tensors(world: World, visitor: httpx.Client) -> None:
+    page = read(visitor, PAGES["written"](world.scene))
+    assert "base 91 88 2 1 0" in page.text
+    for word in ("lm_head.weight no reason is given", "rotary.inv_freq computed when it runs"):
+        assert word in page.text
+    assert f"/artifacts/{world.scene.large.digest}#origin" in page.links
+    assert f"/artifacts/{world.scene.large.digest}/objects/0" in page.links
 
 
 def test_a_conversion_leads_to_its_provenance_record(empty: Served) -> None:
