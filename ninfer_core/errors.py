@@ -74,6 +74,10 @@ class CannotWrite(NinferError):
     code = "cannot_write"
 
 
+class NameTaken(CannotWrite):
+    """An output whose name another file has; nothing is ever overwritten."""
+
+
 class Usage(NinferError):
     """The question itself makes no sense: unknown check, ambiguous folder, missing argument."""
 

@@ -18,13 +18,19 @@ def summary(comparison: Comparison) -> str:
         parts.append(f"of {_objects(count['unreadable'])} nothing can be said")
     moved = sum(1 for item in comparison.objects if item.same_content_as and item.status == "removed")
     if count["removed"] or count["added"]:
-        missing = f"B lacks {_objects(count['removed'])} of A and has {count['added']:,} that A has not"
-        parts.append(missing + (f" ({moved:,} only under another name)" if moved else ""))
+        parts.append(_apart(count["removed"], count["added"], moved))
     if comparison.objects and count["identical"] == len(comparison.objects):
         parts.append(f"every one of {_objects(len(comparison.objects))} is identical")
     else:
         parts.append(_values(comparison.objects, count))
     return "; ".join(part for part in parts if part)
+
+
+def _apart(removed: int, added: int, moved: int) -> str:
+    """What only one of the two has; `moved` of it is in the other under another name."""
+    lacks, has = f"B lacks {_objects(removed)} of A", f"B has {_objects(added)} that A has not"
+    both = f"{lacks} and has {added:,} that A has not" if removed and added else lacks if removed else has
+    return both + (f" ({moved:,} only under another name)" if moved else "")
 
 
 def _said(comparison: Comparison) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ninfer_core.errors import CannotWrite
+from ninfer_core.errors import CannotWrite, NameTaken
 from ninfer_core.io import Buffer, fill
 
 
@@ -47,11 +47,11 @@ class NewFile:
         return
 
     def link(self) -> None:
-        """Give the finished file its name. Raises: CannotWrite when the name is taken."""
+        """Give the finished file its name. Raises: NameTaken."""
         try:
             self.link_as(self.path)
         except FileExistsError:
-            raise CannotWrite(f"{self.path} exists and is never overwritten") from None
+            raise NameTaken(f"{self.path} exists and is never overwritten") from None
 
     def link_as(self, path: Path, mode: int | None = None) -> None:
         """Give the finished file a name on the same file system, and permissions if given; its bytes are on disk then.
@@ -102,10 +102,10 @@ def pour(descriptor: int, path: Path, content: Buffer | bytes, offset: int) -> N
 
 
 def require_free(paths: Sequence[Path]) -> None:
-    """Raises: CannotWrite when a name is taken; links that lead nowhere take their name too."""
+    """Raises: NameTaken, CannotWrite without a folder; links that lead nowhere take their name too."""
     for path in paths:
         if path.exists() or path.is_symlink():
-            raise CannotWrite(f"{path} exists and is never overwritten")
+            raise NameTaken(f"{path} exists and is never overwritten")
         if not path.parent.is_dir():
             raise CannotWrite(f"there is no folder {path.parent}")
 

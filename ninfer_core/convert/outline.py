@@ -1,5 +1,6 @@
 """What a recipe would write, before any of it is: every object with its size and its making, and the size of the file."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from ninfer_core.findings import Findings
 from ninfer_core.layouts import RESOURCE_ENCODING, canonical_layout
 from ninfer_core.recipes.accounting import accounting_json
 from ninfer_core.recipes.claims import claims
+from ninfer_core.recipes.crosschecks import EqualSourceTensors
 from ninfer_core.recipes.document import Recipe
 from ninfer_core.recipes.encoders import COPY_BYTES
 from ninfer_core.recipes.expansion import recipe_sha256
@@ -31,6 +33,7 @@ from ninfer_core.verify.report import finding_json, versions
 
 SCHEMA: Final = "ninfer-gate/recipe/1"
 
+SHARED_WORDS: Final = "whether tensors that two roles must share hold the same words"
 NOT_LOOKED_AT: Final = (  # by whoever encodes nothing
     "whether source values are finite and fit the scales of their encoders",
     "whether the values of a cast fit its type",
@@ -102,11 +105,21 @@ class Outline:
     plan: Plan | None
     objects: tuple[Outlined, ...]
     file_bytes: Mapping[int, int | None]
+    sources_seen: bool  # whether there were sources to compare, be there a plan of them or not
 
     @property
     def not_looked_at(self) -> tuple[str, ...]:
         """What `convert` may still refuse, since only it reads the words that say so."""
-        return NOT_LOOKED_AT if self.plan is not None else ("any source", *NOT_LOOKED_AT)
+        if not self.sources_seen:
+            return ("any source", *NOT_LOOKED_AT)
+        shared = any(isinstance(check, EqualSourceTensors) for check in self.recipe.cross_checks)
+        return (SHARED_WORDS, *NOT_LOOKED_AT) if shared and self.plan is None else NOT_LOOKED_AT
+
+    @property
+    def restricted(self) -> Iterator[tuple[Restriction, int]]:
+        """The restrictions of the recipe, each with how many objects it covers."""
+        covered = Counter(claim.path for item in self.objects for claim in item.claims)
+        return ((restriction, covered[restriction.path]) for restriction in self.recipe.restrictions)
 
     def as_json(self, findings: Findings) -> dict[str, Any]:
         """Strict JSON values, schema `ninfer-gate/recipe/1`."""
@@ -153,9 +166,16 @@ def unreadable_json(findings: Findings) -> dict[str, Any]:
 
 
 def outline(
-    recipe: Recipe, plan: Plan | None, entry: str = "artifact.ninfer", max_file_bytes: int | None = None
+    recipe: Recipe,
+    plan: Plan | None,
+    entry: str = "artifact.ninfer",
+    max_file_bytes: int | None = None,
+    sources_seen: bool = False,
 ) -> Outline:
-    """What `recipe` makes into files named after `entry`; with a plan, sizes of resources are those of their files."""
+    """What `recipe` makes into files named after `entry`; with a plan, sizes of resources are those of their files.
+
+    `sources_seen` says that the recipe was held against sources; a plan implies it.
+    """
     sizes = (
         {}
         if plan is None
@@ -172,7 +192,7 @@ def outline(
         for revision in WRITABLE_REVISIONS:
             with suppress(Usage):  # the limit of a file leaves no room for this revision
                 totals[revision] = blueprint(entry, specs, heading(recipe), revision, max_file_bytes).bytes
-    return Outline(recipe, plan, tuple(objects), totals)
+    return Outline(recipe, plan, tuple(objects), totals, sources_seen or plan is not None)
 
 
 def _resource(resource: Resource, sizes: Mapping[str, int]) -> Outlined:

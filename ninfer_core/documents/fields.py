@@ -48,6 +48,21 @@ class Faults:
         )
 
 
+_READ_BY: Final = {
+    "ninfer-recipe/1": "a recipe, which `ninfer-gate recipe check` reads",
+    "ninfer-target/1": "a target, which `ninfer-gate targets check` reads",
+}
+
+
+def refuse_schema(faults: Faults, schema: Json, wanted: str) -> None:
+    """The finding for a document of another schema than `wanted`; one of ours is told by its kind."""
+    found = strict_json.show(schema)
+    other = _READ_BY.get(schema) if isinstance(schema, str) else None
+    hint = "" if other is None else f"; this is {other}"
+    message = f"the schema is {found}, not {wanted}{hint}."
+    faults.add("schema_unknown", ("schema",), message, wanted, found)
+
+
 class Fields:
     """One JSON object of the document; a reader method returns None after a finding, or for an absent member."""
 

@@ -20,7 +20,7 @@ from ninfer_core.recipes.document import Recipe
 from ninfer_core.recipes.evidence import evidence_kind
 from ninfer_core.recipes.files import open_files
 from ninfer_core.recipes.making import Maker
-from ninfer_core.recipes.names import compare_tensor, report_unread
+from ninfer_core.recipes.names import Misfits, compare_tensor, report_unread
 from ninfer_core.recipes.nodes import RankedTokenIds, Tensor, converts
 from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan
 from ninfer_core.recipes.reads import ReadFiles
@@ -48,6 +48,7 @@ def bind(
     files = open_files(recipe, folders, inputs, found)
     objects = _Objects(recipe, opened, Maker(recipe, opened, inputs, files, found), found)
     tensors = list(objects.tensors())
+    objects.misfits.report(found)
     accounting = account(recipe.cross_checks, opened, objects.readers)
     report_unread(recipe, accounting, found)
     check_cross(recipe, opened, accounting, found)
@@ -78,12 +79,16 @@ def bind(
 
 
 class _Objects:
-    """The tensor plans of a recipe; `readers` holds by role and source tensor the objects that read it."""
+    """The tensor plans of a recipe; `readers` holds by role and source tensor the objects that read it.
+
+    `misfits` are the source tensors that are not as rules read them.
+    """
 
     def __init__(
         self, recipe: Recipe, checkpoints: Mapping[str, Checkpoint], maker: Maker, findings: Findings
     ) -> None:
         self.readers: dict[str, dict[str, list[str]]] = {role: {} for role in recipe.sources}
+        self.misfits = Misfits()
         self._recipe, self._checkpoints, self._maker, self._findings = recipe, checkpoints, maker, findings
 
     def tensors(self) -> Iterable[TensorPlan]:
@@ -129,7 +134,7 @@ class _Objects:
             self.readers[leaf.role].setdefault(tensor, []).append(name)
             checkpoint = self._checkpoints.get(leaf.role)
             if checkpoint is None or not compare_tensor(
-                leaf, tensor, checkpoint, name, rule.path, self._findings
+                leaf, tensor, checkpoint, name, rule.path, self._findings, self.misfits
             ):
                 sound = False
         return tuple(sources) if sound else None

@@ -11,9 +11,8 @@ from typing import Any, Final
 
 import rfc8785
 
-from ninfer_core import strict_json
 from ninfer_core.documents.canonical import plain
-from ninfer_core.documents.fields import Faults, Fields, Path
+from ninfer_core.documents.fields import Faults, Fields, refuse_schema
 from ninfer_core.documents.sets import Sets, read_sets
 from ninfer_core.findings import Findings
 from ninfer_core.identity import DIGEST_PREFIX
@@ -22,13 +21,14 @@ from ninfer_core.recipes.checks import Checks, read_checks
 from ninfer_core.recipes.claims import check_pairs, check_scopes
 from ninfer_core.recipes.contradictions import check_reading
 from ninfer_core.recipes.crosschecks import CrossCheck, CrossCheckReader
+from ninfer_core.recipes.duplicates import refuse_duplicates
 from ninfer_core.recipes.encoders import ENCODERS
 from ninfer_core.recipes.fitting import Fitting, stated_target
 from ninfer_core.recipes.inputs import Input, Known, read_input
 from ninfer_core.recipes.restrictions import Restriction, read_restrictions
 from ninfer_core.recipes.rules import Budget, Rule, RuleReader, gathers
 from ninfer_core.recipes.sources import Resource, Source, read_resource, read_source
-from ninfer_core.sources.json_text import JsonLimits, json_path, parse_object, read_object
+from ninfer_core.sources.json_text import JsonLimits, parse_object, read_object
 from ninfer_core.strict_json import Members
 from ninfer_core.targets import Target
 
@@ -117,8 +117,7 @@ def _finish(
 
 def _document(root: Members, faults: Faults, target: Target | None) -> Recipe | None:
     if root.get("schema") != SCHEMA:
-        found = strict_json.show(root.get("schema"))
-        faults.add("schema_unknown", ("schema",), f"the schema is {found}, not {SCHEMA}.", SCHEMA, found)
+        refuse_schema(faults, root.get("schema"), SCHEMA)
         return None
     fields = Fields(faults, root, (), _REQUIRED, _OPTIONAL)
     stated: Mapping[str, Any] = plain(root, (), faults)
@@ -143,7 +142,7 @@ def _document(root: Members, faults: Faults, target: Target | None) -> Recipe | 
     rules = _rules(fields, Known(sources, inputs, made), sets, target, stated)
     if fields.raw("rules") == [] and not resources:
         fields.wrong_value("rules", "at least one rule or resource")
-    _refuse_duplicates(faults, resources, rules)
+    refuse_duplicates(faults, fields.raw("rules"), resources, rules)
     sound = tuple(rule for rule in rules if rule is not None)
     kept = tuple(resource for resource in resources if resource is not None)
     producers = [rule.producer.name for rule in sound if rule.producer is not None]
@@ -220,24 +219,6 @@ def _compare(fitting: Fitting, resources: list[Resource | None], rules: list[Rul
     for index, rule in enumerate(rules):
         if rule is not None:
             fitting.compare_rule(("rules", index), rule)
-
-
-def _refuse_duplicates(faults: Faults, resources: list[Resource | None], rules: list[Rule | None]) -> None:
-    makers: dict[str, str] = {}
-    made: list[tuple[Path, tuple[str, ...]]] = []
-    made += [
-        (("resources", i), (resource.object,)) for i, resource in enumerate(resources) if resource is not None
-    ]
-    made += [(("rules", i), rule.objects) for i, rule in enumerate(rules) if rule is not None]
-    for path, objects in made:
-        place = json_path(path)
-        for name in objects:
-            first = makers.get(name)
-            if first is not None:
-                message = f"{strict_json.show(name)} is made here and at {first}."
-                found = f"{first} and {place}"
-                faults.add("object_duplicate", path, message, "one maker", found, (name,), other=first)
-            makers[name] = place
 
 
 def _evidence(fields: Fields) -> tuple[Evidence, ...]:

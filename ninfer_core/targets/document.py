@@ -3,9 +3,8 @@
 from types import MappingProxyType
 from typing import Final
 
-from ninfer_core import strict_json
 from ninfer_core.documents.canonical import plain
-from ninfer_core.documents.fields import Faults, Fields
+from ninfer_core.documents.fields import Faults, Fields, refuse_schema
 from ninfer_core.documents.sets import read_sets
 from ninfer_core.findings import Findings
 from ninfer_core.identity import canonical_digest
@@ -66,8 +65,7 @@ def _finish(root: Members | None, name: str, found: Findings, findings: Findings
 
 def _document(root: Members, faults: Faults) -> Target | None:
     if root.get("schema") != SCHEMA:
-        found = strict_json.show(root.get("schema"))
-        faults.add("schema_unknown", ("schema",), f"the schema is {found}, not {SCHEMA}.", SCHEMA, found)
+        refuse_schema(faults, root.get("schema"), SCHEMA)
         return None
     fields = Fields(faults, root, (), _REQUIRED, _OPTIONAL)
     identity = Fields(faults, root.get("identity", Members()), ("identity",), ("model_id", "weights_id"))

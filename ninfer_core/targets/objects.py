@@ -16,6 +16,7 @@ from ninfer_core.strict_json import Json, Members
 from ninfer_core.targets.expansion import Expansion, place
 from ninfer_core.targets.target import TargetObject
 
+Again = dict[tuple[Path, Path], dict[str, None]]  # first and second entry: the names that both make
 Layouts = Mapping[str, Layout]  # by the name of the format
 
 _LOOP: Final = ("each", "in", "body")
@@ -69,17 +70,19 @@ def read_objects(fields: Fields, expansion: Expansion, layouts: Layouts) -> tupl
     """Every object in writer order; what is wrong becomes findings."""
     objects: list[TargetObject] = []
     makers: dict[str, Path] = {}
+    again: Again = {}
     stated = fields.array("objects")
     if stated == []:
         fields.wrong_value("objects", "at least one object")
     for index, value in enumerate(stated or []):
         path = (*fields.path("objects"), index)
         if isinstance(value, Members) and "body" in value:
-            _loop(value, path, expansion, layouts, objects, makers)
+            _loop(value, path, expansion, layouts, objects, makers, again)
             continue
         entry = _entry(value, path, expansion, layouts, None)
         if entry is not None and expansion.spend(path, 1, len(entry.template)):
-            _add(entry, entry.template, expansion.faults, objects, makers)
+            _add(entry, entry.template, objects, makers, again)
+    _refuse_again(expansion.faults, again)
     return tuple(objects)
 
 
@@ -90,6 +93,7 @@ def _loop(
     layouts: Layouts,
     objects: list[TargetObject],
     makers: dict[str, Path],
+    again: Again,
 ) -> None:
     fields = Fields(expansion.faults, value, path, _LOOP)
     variable, values = fields.text("each"), expansion.values(fields, "in")
@@ -112,7 +116,7 @@ def _loop(
     for number in values:
         for entry in entries:
             if entry.only is None or number in entry.only:
-                _add(entry, fill(entry.template, {variable: number}), expansion.faults, objects, makers)
+                _add(entry, fill(entry.template, {variable: number}), objects, makers, again)
 
 
 def _count(values: tuple[int, ...], only: frozenset[int] | None) -> int:
@@ -171,13 +175,23 @@ def _known_format(faults: Faults, name: str, path: Path) -> NumericFormat | None
 
 
 def _add(
-    entry: _Entry, name: str, faults: Faults, objects: list[TargetObject], makers: dict[str, Path]
+    entry: _Entry, name: str, objects: list[TargetObject], makers: dict[str, Path], again: Again
 ) -> None:
     first = makers.get(name)
     if first is None:
         makers[name] = entry.path
         objects.append(entry.object(name))
-        return
-    message = f"{strict_json.show(name)} is listed here and at {place(first)}."
-    found = f"{place(first)} and {place(entry.path)}"
-    faults.add("object_duplicate", entry.path, message, "one entry", found, (name,), other=place(first))
+    else:
+        again.setdefault((first, entry.path), {})[name] = None
+
+
+def _refuse_again(faults: Faults, again: Again) -> None:
+    """One finding for each pair of entries that make the same names."""
+    for (first, path), names in again.items():
+        others = f" and {len(names) - 1:,} more names are" if len(names) > 1 else " is"
+        shown = f"{strict_json.show(next(iter(names)))}{others}"
+        message = f"{shown} listed here and at {place(first)}."
+        if first == path:
+            message = f"{shown} made again and again: the name lacks the variable of its loop."
+        found = f"{place(first)} and {place(path)}"
+        faults.add("object_duplicate", path, message, "one entry", found, names, other=place(first))

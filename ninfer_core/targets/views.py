@@ -72,15 +72,21 @@ def _check_tiling(faults: Faults, views: list[View], objects: Objects, at: Mappi
     by_parent: dict[str, list[tuple[int, int]]] = {}
     for view in views:
         by_parent.setdefault(view.parent, []).append((view.begin, view.end))
+    alike: dict[tuple[Path, str, int, tuple[tuple[int, int], ...]], list[str]] = {}
     for parent, ranges in by_parent.items():
         height = (objects[parent].shape or (0,))[0]
         if (fault := _tiling_fault(ranges, height)) is not None:
-            message = f"the views of {strict_json.show(parent)} {fault}."
-            expected = f"[0, {height}) tiled exactly"
-            found = ", ".join(f"[{begin}, {end})" for begin, end in sorted(ranges)[:16])
-            faults.add(
-                "view_tiling", at[parent], message, expected, found, (parent,), parent=parent, rows=height
-            )
+            alike.setdefault((at[parent], fault, height, tuple(sorted(ranges))), []).append(parent)
+    for (path, fault, height, rows), parents in alike.items():
+        message = f"the views of {_some(parents)} {fault}."
+        expected = f"[0, {height}) tiled exactly"
+        found = ", ".join(f"[{begin}, {end})" for begin, end in rows[:16])
+        faults.add("view_tiling", path, message, expected, found, parents, parent=parents[0], rows=height)
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+    return f"{strict_json.show(names[0])}{more}"
 
 
 def _tiling_fault(ranges: Iterable[tuple[int, int]], height: int) -> str | None:
@@ -126,13 +132,18 @@ def read_expert_views(fields: Fields, expansion: Expansion, objects: Objects) ->
         if patterns is None or experts is None or stride is None or parts is None:
             continue
         for pattern in patterns:
+            wrong: dict[int, list[str]] = {}
             for parent in _matching(pattern, path, expansion, objects):
                 height = _height(fields.faults, objects, parent, path)
                 if height is not None and height != experts * stride:
-                    message = f"{experts} experts of {stride} rows are not the {height:,} rows of {strict_json.show(parent)}."
-                    fields.faults.add("view_tiling", path, message, height, experts * stride, (parent,))
+                    wrong.setdefault(height, []).append(parent)
                 elif height is not None:
                     found.append(ExpertView(parent, experts, stride, parts))
+            for height, parents in wrong.items():
+                message = (
+                    f"{experts} experts of {stride} rows are not the {height:,} rows of {_some(parents)}."
+                )
+                fields.faults.add("view_tiling", path, message, height, experts * stride, parents)
     return tuple(found)
 
 

@@ -111,7 +111,9 @@ def _try(
     if result.recipe is not None:
         refuse_foreign(result.recipe, result.findings)
     entry = None if request.out is None else Path(request.out).name
-    return show_outline(result, recipe, target, None, entry, request.max_file_bytes)
+    given = bool(folders or inputs)
+    most = request.max_file_bytes
+    return show_outline(result, recipe, target, given, dry_run=True, entry=entry, max_file_bytes=most)
 
 
 def _require_parts_free(request: Request, plan: Plan, out: Path) -> None:

@@ -11,7 +11,7 @@ from ninfer_core.compare.facts import MOST, Facts
 from ninfer_core.compare.summary import summary
 from ninfer_core.containers.directory import ArtifactObject, BrokenObject, TensorObject
 from service.cli.findings_view import show_findings
-from service.cli.screen import NAME_WANTED, aligned, console, fitted, hanging, narrowed, styled
+from service.cli.screen import NAME_WANTED, aligned, console, fitted, hanging, narrowed, show_left_out, styled
 from service.text import UNKNOWN, clean, digest, number, plural, seconds, shorten, size
 
 WORST = 10
@@ -114,8 +114,7 @@ def _listing(out: Console, comparison: Comparison, most: int | None) -> None:
     shown = worst if most is None else worst[:most]
     if shown:
         out.print()
-        for line in _lines(out, shown):
-            out.print(line, no_wrap=True, overflow="ignore", crop=False)
+        _show_lines(out, shown)
         for name, note in _notes(shown):
             out.print(
                 hanging(styled("  ", (f"{shorten(clean(name), NAME_WANTED)}: ", "dim")), note, out.width)
@@ -125,16 +124,19 @@ def _listing(out: Console, comparison: Comparison, most: int | None) -> None:
         out.print(f"  … and {more} more; --worst N shows more, --json FILE has them all")
 
 
-def _lines(out: Console, shown: Sequence[ObjectComparison]) -> Iterator[Text]:
+def _show_lines(out: Console, shown: Sequence[ObjectComparison]) -> None:
     rows = [list(_TITLES), *([*_row(item)] for item in shown)]
     rows, right = fitted(rows, _RIGHT, out, _NAME, _SPARE)
     lines = aligned(rows, right, gap=2)
-    yield Text(f"  {lines[0]}", "dim")
+    printed = [Text(f"  {lines[0]}", "dim")]
     start = 4 + max(cell_len(row[_NAME]) for row in rows)
     for item, line in zip(shown, lines[1:], strict=True):
         text = Text(f"  {line}")
         text.stylize(STYLES[item.status], start, start + len(item.status))
-        yield text
+        printed.append(text)
+    for text in printed:
+        out.print(text, no_wrap=True, overflow="ignore", crop=False)
+    show_left_out(out, _TITLES, rows[0])
 
 
 def _notes(shown: Sequence[ObjectComparison]) -> Iterator[tuple[str, str]]:

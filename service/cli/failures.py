@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from ninfer_core.errors import NinferError
+from ninfer_core.errors import NameTaken, NinferError
 from service.cli import EXIT_ERROR, interrupts
 from service.cli.output import JsonTarget
 from service.text import clean
@@ -18,7 +18,7 @@ DEBUG: ContextVar[bool] = ContextVar("debug", default=False)  # whether tracebac
 _ADVICE = {
     "cannot_read": "Check that the path is there, that it is a file or folder of the right kind, and that you may read it.",
     "leads_outside": "Put the file itself into the folder, or name the folder that it really lies in.",
-    "cannot_write": "Check that the folder exists and has room, that you may write to it, and that the file is not there yet.",
+    "cannot_write": "Check that the folder exists and has room, that you may write to it.",
     "cut_short": "The file became shorter while it was read; try again when nobody writes to it.",
 }
 
@@ -46,9 +46,8 @@ def guarded(task: Task, work: Callable[[], int]) -> int:
         _publish(task, "cancelled", "cancelled", f"{how}. {kept}" if kept else how)
         return interrupts.exit_code(interrupt)
     except NinferError as error:
-        advice = _ADVICE.get(error.code, f"See `ninfer-gate {task.command} --help`.")
         _trace()
-        tell(f"Error while {task.doing}: {sentence(error)} {advice}")
+        tell(" ".join(filter(None, (f"Error while {task.doing}: {sentence(error)}", _advice(task, error)))))
         _publish(task, "error", error.code, str(error))
         return EXIT_ERROR
     except OSError as error:
@@ -71,6 +70,13 @@ def guarded(task: Task, work: Callable[[], int]) -> int:
         )
         _publish(task, "error", "internal", what)
         return EXIT_ERROR
+
+
+def _advice(task: Task, error: NinferError) -> str:
+    """The next step; empty where the message is one already."""
+    if isinstance(error, NameTaken):
+        return "Name another file, or move that one away."
+    return _ADVICE.get(error.code, f"See `ninfer-gate {task.command} --help`.")
 
 
 def _publish(task: Task, verdict: str, code: str, message: str) -> None:

@@ -31,7 +31,7 @@ def _run(json: str | None) -> int:
 
 
 def _show() -> None:
-    from service.cli.screen import aligned, console, hanging, narrowed
+    from service.cli.screen import aligned, console, hanging, narrowed, show_left_out
 
     out = console()
     titles = ("format", "kind", "bits", "codes", "scales", "layout")
@@ -42,8 +42,10 @@ def _show() -> None:
         rows.append((fmt.name, category(fmt), bits, codes, scales, canonical_layout(fmt).name))
     right = (False, False, True, False, False, False)
     # A narrow window does without the layout, which is told below, and then without the kind.
-    for index, line in enumerate(aligned(*narrowed(rows, right, out.width - 2, (5, 1), gap=2), gap=2)):
+    kept, flush = narrowed(rows, right, out.width - 2, (5, 1), gap=2)
+    for index, line in enumerate(aligned(kept, flush, gap=2)):
         out.print(f"  {line}", style="dim" if index == 0 else None)
+    show_left_out(out, titles, kept[0])
     out.print()
     shapes = {canonical_layout(fmt).name: legal_shapes(canonical_layout(fmt)) for fmt in FORMATS}
     for line in aligned([("layout", "shapes"), *shapes.items()], (False, False)):

@@ -1,13 +1,13 @@
 """An inspection for a person: a header, one line an object, totals, what is wrong with the structure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
 
 from service.cli.findings_view import count_line, show_findings
 from service.cli.inspect import Inspection, Listed, totals
-from service.cli.screen import aligned, console, fitted, hanging, styled
+from service.cli.screen import aligned, console, fitted, hanging, show_left_out, styled
 from service.text import UNKNOWN, clean, number, plural, shape, size
 
 _TITLES: tuple[str, ...] = (
@@ -34,8 +34,8 @@ def show_inspection(inspection: Inspection, path: str, limit: int | None) -> Non
     if inspection.objects:
         out.print()
         shown = inspection.objects if limit is None else inspection.objects[:limit]
-        for line in _listing(out, shown):
-            out.print(line, no_wrap=True, overflow="ignore", crop=False)
+        if shown:
+            _show_listing(out, shown)
         if len(shown) < len(inspection.objects):
             out.print(
                 f"  … and {plural(len(inspection.objects) - len(shown), 'object')} more; --json FILE has them all"
@@ -65,11 +65,12 @@ def _headline(inspection: Inspection) -> str:
     return "   ".join(parts)
 
 
-def _listing(out: Console, objects: Sequence[Listed]) -> Iterator[Text]:
+def _show_listing(out: Console, objects: Sequence[Listed]) -> None:
     rows: list[list[str]] = [list(_TITLES), *(list(_row(item)) for item in objects)]
     rows, right = fitted(rows, _RIGHT, out, _NAME, _SPARE)
     for index, line in enumerate(aligned(rows, right, gap=2)):
-        yield Text(f"  {line}", "" if index else "dim")
+        out.print(Text(f"  {line}", "" if index else "dim"), no_wrap=True, overflow="ignore", crop=False)
+    show_left_out(out, _TITLES, rows[0])
 
 
 def _row(item: Listed) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ def _check(
         document = named_recipe(stack, request.recipe)
         result = bound(stack, document, folders, inputs, chosen_target(request.target))
         compare_words(result)
-    return show_outline(result, request.recipe, target, request.limit)
+    return show_outline(result, request.recipe, target, bool(folders or inputs), request.limit)
 
 
 def compare_words(result: Bound, threads: int | None = None) -> None:
@@ -91,11 +91,17 @@ def show_outline(
     result: Bound,
     recipe: str,
     target: JsonTarget | None,
+    sources: bool,
     limit: int | None = None,
+    *,
+    dry_run: bool = False,
     entry: str | None = None,
     max_file_bytes: int | None = None,
 ) -> int:
-    """Print what was read or bound as JSON and for a person; the exit code. `entry` names the file to be written."""
+    """Print what was read or bound as JSON and for a person; the exit code.
+
+    `sources` says whether any were given, `dry_run` that this stands for a conversion, `entry` the file of that.
+    """
     from ninfer_core.convert.outline import outline, unreadable_json
     from ninfer_core.recipes.expansion import compare_checks
 
@@ -104,11 +110,11 @@ def show_outline(
     outlined = None
     if result.recipe is not None:
         compare_checks(result.recipe, findings)
-        outlined = outline(result.recipe, result.plan, entry or "artifact.ninfer", max_file_bytes)
+        outlined = outline(result.recipe, result.plan, entry or "artifact.ninfer", max_file_bytes, sources)
     if target is not None:
         target.write(unreadable_json(findings) if outlined is None else outlined.as_json(findings))
     if target is None or not target.alone:
         from service.cli.recipe_view import show
 
-        show(outlined, recipe, findings, limit)
+        show(outlined, recipe, findings, limit, dry_run)
     return 1 if findings.errors else 0

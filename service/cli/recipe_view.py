@@ -9,9 +9,11 @@ from ninfer_core.containers.writer import TensorSpec
 from ninfer_core.convert.outline import Outline, Outlined
 from ninfer_core.findings import Findings
 from ninfer_core.recipes.accounting import Accounting
+from ninfer_core.recipes.checks import Checks
+from ninfer_core.recipes.restrictions import Restriction
 from ninfer_core.recipes.trees import described
 from service.cli.findings_view import count_line, show_findings
-from service.cli.screen import aligned, console, hanging, narrowed, styled
+from service.cli.screen import aligned, console, hanging, narrowed, show_left_out, styled
 from service.text import UNKNOWN, clean, number, plural, shape, shorten
 
 _HEAD = ("object", "format", "layout", "shape", "bytes", "encoder", "moves", "sources")
@@ -21,19 +23,21 @@ _LISTED = 8
 _LABEL = 13
 
 
-def show(outline: Outline | None, name: str, findings: Findings, limit: int | None) -> None:
-    """Print everything; `limit` bounds the objects listed."""
+def show(
+    outline: Outline | None, name: str, findings: Findings, limit: int | None, dry_run: bool = False
+) -> None:
+    """Print everything; `limit` bounds the objects listed, `dry_run` says that a conversion was asked for."""
     out = console()
     refused = bool(findings.errors)
     verdict = ("recipe REFUSED", "bold red") if refused else ("recipe sound", "bold green")
     out.print(hanging("  ", name, out.width, "bold"))
     if outline is not None:
-        for label, text in _facts(outline):
+        for label, text in _facts(outline, findings):
             out.print(hanging(_label(label), text, out.width))
         out.print()
         shown = outline.objects if limit is None else outline.objects[:limit]
-        for line in _listing(out, shown):
-            out.print(line, no_wrap=True, overflow="ignore", crop=False)
+        if shown:
+            _show_listing(out, shown)
         if len(shown) < len(outline.objects):
             more = plural(len(outline.objects) - len(shown), "more object")
             out.print(f"  … and {more}; --json FILE has them all")
@@ -46,7 +50,9 @@ def show(outline: Outline | None, name: str, findings: Findings, limit: int | No
             out.print(hanging(_label("" if number else "not seen"), open_question, out.width))
         out.print()
     counted = count_line(findings, findings.unlisted)
-    what = "nothing was written" if outline is None or outline.plan is not None else "no source was looked at"
+    seen = outline is not None and outline.sources_seen
+    what = "its sources were looked at" if seen else "no source was looked at"
+    what += "; nothing was written" if dry_run else ""
     out.print(styled("  ", verdict, f": {counted}; {what}." if counted else f": {what}."))
 
 
@@ -80,7 +86,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED:,} more" if names[_LISTED:] else "")
 
 
-def _facts(outline: Outline) -> Iterator[tuple[str, str]]:
+def _facts(outline: Outline, findings: Findings) -> Iterator[tuple[str, str]]:
     recipe = outline.recipe
     yield "identity", f"{recipe.model_id} / {recipe.weights_id}   {recipe.recipe_id}"
     yield "document", recipe.digest
@@ -90,6 +96,26 @@ def _facts(outline: Outline) -> Iterator[tuple[str, str]]:
     for revision, size in outline.file_bytes.items():
         text = UNKNOWN if size is None else f"{size:,} bytes"
         yield f"revision {revision}", text
+    yield "own checks", _own_checks(outline, findings)
+    label = "restricted"
+    for restriction, covered in outline.restricted:
+        yield label, f"{plural(covered, 'object')}: {_restriction(restriction)}"
+        label = ""
+
+
+def _own_checks(outline: Outline, findings: Findings) -> str:
+    """Whether the hashes and counts that the author states are those of the document as it is read here."""
+    if outline.recipe.checks == Checks():
+        return "none stated"
+    differ = sum(1 for finding in findings if finding.code == "recipe.checks_differ")
+    return "agree" if not differ else f"{number(differ)} of them {'differs' if differ == 1 else 'differ'}"
+
+
+def _restriction(restriction: Restriction) -> str:
+    scope = restriction.scope
+    members = (("object", scope.object), ("encode", scope.encode), ("format", scope.format))
+    where = ", ".join(f"{member} {value}" for member, value in members if value is not None)
+    return f"{restriction.rule} ({restriction.basis}) of {where}"
 
 
 def _by_encoder(objects: Sequence[Outlined]) -> str:
@@ -99,14 +125,15 @@ def _by_encoder(objects: Sequence[Outlined]) -> str:
     return ": " + ", ".join(f"{count:,} {encode}" for encode, count in counts.items()) if counts else ""
 
 
-def _listing(out: Console, objects: Sequence[Outlined]) -> Iterator[Text]:
+def _show_listing(out: Console, objects: Sequence[Outlined]) -> None:
     rows = [list(_HEAD), *(_row(item) for item in objects)]
     right: list[bool] = list(_RIGHT)
     if out.is_terminal:
         rows = [[shorten(cell, _LONGEST) for cell in row] for row in rows]
         rows, right = narrowed(rows, right, out.width - 2, (2, 7, 6, 5, 3), gap=2)
     for index, line in enumerate(aligned(rows, right, gap=2)):
-        yield Text(f"  {line}", "" if index else "dim")
+        out.print(Text(f"  {line}", "" if index else "dim"), no_wrap=True, overflow="ignore", crop=False)
+    show_left_out(out, _HEAD, rows[0])
 
 
 def _row(item: Outlined) -> list[str]:

@@ -12,7 +12,7 @@ from ninfer_core.formats import DIRECT
 from ninfer_core.verify.checks import Outcome, Verdict
 from ninfer_core.verify.report import CheckResult, ObjectResult, Report
 from service.cli.findings_view import count_line, show_findings
-from service.cli.screen import aligned, console, hanging, styled
+from service.cli.screen import aligned, console, hanging, show_left_out, styled
 from service.text import UNKNOWN, clean, digest, number, plural, seconds, shape, shorten, size
 
 WORST = 10
@@ -74,11 +74,12 @@ def _artifact(out: Console, report: Report) -> None:
         known = "" if report.target["registered"] else "   not a registered one"
         out.print(hanging("  target       ", f"{target}   {named}{known}", out.width))
     evidence = Counter(item.evidence for item in report.objects if item.evidence is not None)
-    if evidence:
-        counted = ", ".join(f"{count:,} {kind}" for kind, count in sorted(evidence.items()))
-        out.print(
-            hanging("  evidence     ", f"{counted} of {plural(len(report.objects), 'object')}", out.width)
-        )
+    sampled = sum(1 for item in report.objects if item.coverage == "sampled")
+    if evidence or sampled:
+        counted = [f"{count:,} {kind}" for kind, count in sorted(evidence.items())]
+        counted += [f"{sampled:,} sampled, which is no evidence"] if sampled else []
+        text = f"{', '.join(counted)}; of {plural(len(report.objects), 'object')}"
+        out.print(hanging("  evidence     ", text, out.width))
     if report.sample is not None:
         out.print(hanging("  sample       ", _sample(report.sample), out.width))
 
@@ -144,7 +145,8 @@ def _parity(out: Console, report: Report) -> None:
     exact = sum(1 for item in compared if _is_exact(item))
     rest = len(compared) - len(lossy) - exact
     out.print()
-    parts = [f"{plural(len(compared), 'tensor')} compared with the source", f"{exact:,} without any error"]
+    source = "source" if report.sample is None else "source, on the sampled rows alone"
+    parts = [f"{plural(len(compared), 'tensor')} compared with the {source}", f"{exact:,} without any error"]
     if rest:
         parts.append(f"{rest:,} without a defined ratio")
     worst = f"; the noisiest of {len(lossy):,}:" if len(lossy) > WORST else "; the others, noisiest first:"
@@ -168,6 +170,7 @@ def _parity(out: Console, report: Report) -> None:
             *(_figure(error[member], spec) for _, member, spec in figures),
         )
     out.print(table)
+    show_left_out(out, [title for title, _, _ in _FIGURES], [title for title, _, _ in figures])
 
 
 def _is_exact(item: ObjectResult) -> bool:

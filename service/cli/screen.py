@@ -89,6 +89,14 @@ def narrowed(
     return [[row[index] for index in kept] for row in rows], [right[index] for index in kept]
 
 
+def show_left_out(out: Console, titles: Sequence[str], kept: Sequence[str]) -> None:
+    """Say which columns the window had no room for, if any."""
+    gone = [title for title in titles if title and title not in kept]
+    if gone:
+        text = f"columns left out at this width: {', '.join(gone)}; --json FILE has all"
+        out.print(hanging("  ", text, out.width, "dim"))
+
+
 def fitted(
     rows: Sequence[Sequence[str]], right: Sequence[bool], out: Console, name: int, spare: Sequence[int]
 ) -> tuple[list[list[str]], list[bool]]:

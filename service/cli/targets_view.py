@@ -8,7 +8,7 @@ from rich.text import Text
 from ninfer_core.findings import Finding
 from ninfer_core.targets import Target, TargetObject, View, is_registered, registered_recipe
 from service.cli.findings_view import count_line, show_findings
-from service.cli.screen import aligned, console, fitted, hanging, narrowed, styled
+from service.cli.screen import aligned, console, fitted, hanging, narrowed, show_left_out, styled
 from service.cli.targets import counts, format_name, own_checks
 from service.text import UNKNOWN, clean, digest, number, plural, shape, size
 
@@ -34,8 +34,10 @@ def show_list(targets: Sequence[Target]) -> None:
         ),
     ]
     right = (False, False, True, True, False, False)
-    for index, line in enumerate(aligned(*narrowed(rows, right, out.width - 2, (5, 4, 1), gap=2), gap=2)):
+    kept, flush = narrowed(rows, right, out.width - 2, (5, 4, 1), gap=2)
+    for index, line in enumerate(aligned(kept, flush, gap=2)):
         out.print(f"  {line}", style="dim" if index == 0 else None)
+    show_left_out(out, rows[0], kept[0])
     out.print()
     note = (
         "A target is named by its identity and its inventory, since forks reuse identities. `targets show NAME` lists "
@@ -58,8 +60,8 @@ def show_in_full(target: Target, limit: int | None) -> None:
         )
     out.print()
     shown = target.objects if limit is None else target.objects[:limit]
-    for line in _listing(out, shown):
-        out.print(line, no_wrap=True, overflow="ignore", crop=False)
+    if shown:
+        _show_listing(out, shown)
     if len(shown) < len(target.objects):
         out.print(
             f"  … and {plural(len(target.objects) - len(shown), 'object')} more; --json FILE has them all"
@@ -126,15 +128,16 @@ def _show_counts(out: Console, title: str, rows: Sequence[tuple[str, int, int]])
         out.print(f"  {line}", style="dim" if index == 0 else None)
 
 
-def _listing(out: Console, objects: Sequence[TargetObject]) -> Iterator[Text]:
+def _show_listing(out: Console, objects: Sequence[TargetObject]) -> None:
     rows: list[list[str]] = [["#", "name", "format", "shape", "bytes"]]
     for ordinal, item in enumerate(objects):
         name = clean(item.name) if item.bundle is None else f"{clean(item.name)} ({clean(item.bundle)})"
         dims = shape(item.shape) if item.kind == "tensor" else ""
         rows.append([str(ordinal), name, format_name(item), dims, number(item.bytes)])
-    rows, right = fitted(rows, _RIGHT, out, 1, (3, 0))
-    for index, line in enumerate(aligned(rows, right, gap=2)):
-        yield Text(f"  {line}", "" if index else "dim")
+    kept, right = fitted(rows, _RIGHT, out, 1, (3, 0))
+    for index, line in enumerate(aligned(kept, right, gap=2)):
+        out.print(Text(f"  {line}", "" if index else "dim"), no_wrap=True, overflow="ignore", crop=False)
+    show_left_out(out, rows[0], kept[0])
 
 
 def _show_roles(out: Console, target: Target) -> None:

@@ -139,6 +139,10 @@ def _sample(request: Request) -> Sample | None:
     text = request.sample.strip()
     try:
         share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        if share == 1 and not text.endswith("%"):
+            raise Usage(
+                f"--sample {text} would be every row: leave it out for that, or say 1% for one row in a hundred"
+            )
         return Sample(share, request.seed or 0)
     except ValueError:
         raise Usage(

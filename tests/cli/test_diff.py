@@ -153,7 +153,9 @@ def test_a_comparison_fits_the_window(two: tuple[Path, Path], columns: int) -> N
     assert terminal.finish() == 1
     assert max(map(len, terminal.lines)) <= columns, terminal.text
     assert "SQNR dB" in terminal.text
-    assert ("max abs" in terminal.text) == (columns == 140)
+    titles = next(line for line in terminal.lines if "SQNR dB" in line and "object" in line)
+    assert ("max abs" in titles) == (columns == 140)
+    assert ("columns left out at this width: " in terminal.text) == (columns == 80)
     assert "\x1b[1;33mDIFFERENT" in terminal.raw
 
 

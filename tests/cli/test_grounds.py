@@ -93,6 +93,7 @@ def test_without_a_registered_document_nothing_else_fails(
         (["--sample", "1%"], "--source"),
         (["--seed", "4"], "--sample"),
         (["--sample", "0"], "above 0"),
+        (["--sample", "1"], "1% for one row in a hundred"),
         (["--sample", "101%"], "at most 1"),
         (["--sample", "nan"], "at most 1"),
         (["--sample", "some"], "'some'"),

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ninfer_core.targets import TARGETS
@@ -86,7 +87,84 @@ def test_a_dry_run_binds_and_writes_nothing(tmp_path: Path, capsys: pytest.Captu
     code, out, _ = run(capsys, "recipe", "check", "mini_hybrid_mixed-v1", *sources)
     assert code == 0
     assert "quantized: 50 tensors, 45 used, 5 excluded" in out
-    assert "nothing was written" in out
+    assert out.splitlines()[-1] == "  recipe sound: its sources were looked at."
+    code, out, _ = run(capsys, "convert", "--dry-run", "--recipe", "mini_hybrid_mixed-v1", *sources)
+    assert out.splitlines()[-1] == "  recipe sound: its sources were looked at; nothing was written."
+
+
+def test_sources_that_do_not_fit_were_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    build.safetensors(tmp_path / "empty" / "model.safetensors", {"b": np.zeros(8, np.float32)})
+    path = stated(tmp_path)
+    _, found = document(capsys, "recipe", "check", path, "--checkpoint", tmp_path / "empty")
+    assert "any source" not in found["not_looked_at"]
+    code, out, _ = run(capsys, "recipe", "check", path, "--checkpoint", tmp_path / "empty")
+    assert code == 1
+    assert out.splitlines()[-1] == "  recipe REFUSED: 1 error; its sources were looked at."
+
+
+def test_what_the_author_states_and_restricts_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    restrictions = [{"scope": {"format": "FP32"}, "rule": "stored_finite", "basis": "contract"}]
+    path = stated(tmp_path, restrictions=restrictions)
+    out = run(capsys, "recipe", "check", path, "--limit", 0)[1]
+    assert "own checks   none stated" in out
+    assert "restricted   1 object: stored_finite (contract) of format FP32" in out
+    assert "encoder  moves" not in out  # no titles over nothing
+    assert (
+        "own checks   agree"
+        in run(capsys, "recipe", "check", stated(tmp_path, checks={"expanded_rules": 2}))[1]
+    )
+    assert (
+        "1 of them differs"
+        in run(capsys, "recipe", "check", stated(tmp_path, checks={"expanded_rules": 3}))[1]
+    )
+
+
+def test_a_name_that_was_meant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    build.safetensors(
+        tmp_path / "model.safetensors",
+        {"model.aa.weight": np.zeros((4, 64), np.float32), "b": np.zeros(8, np.float32)},
+    )
+    path = stated(tmp_path)
+    text = path.read_text().replace('"name": "a"', '"name": "model.a.weight"')
+    path.write_text(text)
+    _, found = document(capsys, "recipe", "check", path, "--checkpoint", tmp_path)
+    missing = next(item for item in found["findings"] if item["code"] == "source.tensor_missing")
+    assert missing["where"]["near"] == "model.aa.weight"
+    assert missing["message"].endswith('did you mean "model.aa.weight"?')
+
+
+def layered(tmp_path: Path, name: str, shape: list[int]) -> Path:
+    """A recipe whose one rule runs over three layers."""
+    value = {"op": "tensor", "from": "base", "name": "l.{n}", "shape": shape, "dtype": "F32"}
+    rule = {"object": name, "each": {"n": "layers"}, "value": value, "encode": "copy_words", "format": "FP32"}
+    return stated(tmp_path, sets={"layers": [0, 1, 2]}, rules=[rule])
+
+
+def test_one_fault_of_a_rule_is_one_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tensors = {f"l.{n}": np.zeros((2, 4), np.float32) for n in range(3)}
+    build.safetensors(tmp_path / "model.safetensors", tensors)
+    path = layered(tmp_path, "l/{n}", [4, 2])
+    _, found = document(capsys, "recipe", "check", path, "--checkpoint", tmp_path)
+    (finding,) = found["findings"]
+    assert (finding["code"], finding["count"]) == ("source.shape_mismatch", 3)
+    assert finding["where"]["tensors"] == ["l.0", "l.1", "l.2"]
+    assert (finding["expected"], finding["found"]) == ("[4, 2]", "[2, 4]")
+    _, found = document(capsys, "recipe", "check", layered(tmp_path, "l/x", [2, 4]))
+    (finding,) = found["findings"]
+    assert (finding["code"], finding["object"]) == ("recipe.object_duplicate", "l/x")
+    assert '"l/x" lacks the variable {n} of `each`' in finding["message"]
+    assert finding["found"] == "3 objects of 1 name"
+
+
+def test_a_document_of_the_other_kind_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('{"schema": "ninfer-target/1"}')
+    assert "`ninfer-gate targets check` reads" in run(capsys, "recipe", "check", path)[1]
+    path.write_text('{"schema": "ninfer-recipe/1"}')
+    assert "`ninfer-gate recipe check` reads" in run(capsys, "targets", "check", path)[1]
 
 
 def test_a_dry_run_compares_what_two_roles_share(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
