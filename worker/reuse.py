@@ -222,15 +222,18 @@ def reusable(rests: Rests | None, report: Report) -> dict[int, str]:
 
 
 def _of_all(item: Finding) -> bool:
-    """Whether it casts doubt on every result: sources or files that are not what they were stored as, for one."""
-    return item.about != "artifact" or (item.object is None and item.severity == "error")
+    """Whether it casts doubt on every result: sources or files that are not what they were stored as, for one.
+
+    Advisories about recipe, sources and target do not: whoever takes results over binds anew, and says them again.
+    """
+    return item.severity == "error" and (item.about != "artifact" or item.object is None)
 
 
 def source_key(rests: Rests | None, report: Report) -> str | None:
-    """The key of sources that this very run looked through and found in order."""
+    """The key of sources that this very run looked through and found in order; what binding advises of them may stand."""
     checks = {check.name: (check.outcome, check.coverage) for check in report.checks}
     if rests is None or checks.get("source") != ("passed", "full"):
         return None
-    if any(item.about != "artifact" or item.check == "source" for item in report.findings):
+    if any(map(_of_all, report.findings)):
         return None
     return rests.source_key

@@ -362,6 +362,24 @@ def test_an_advisory_is_a_finding_too(place: Place) -> None:
     assert place.taken(request) == {"a", "c"}
 
 
+def test_an_advisory_about_the_source_keeps_nothing_from_being_taken_over(place: Place) -> None:
+    """It comes from binding, which every run does itself."""
+    spare = place.pushed({**tensors(), "spare": tensors(9)["a"]}, "spare")
+    request = place.request(checkpoints={"base": spare})
+    first, second = place.run(request), place.run(request)
+    reports = [place.rig.report(job.id) for job in (first, second)]
+    assert (first.state, second.state) == ("passed", "passed")
+    assert [(item["code"], item["object"]) for item in reports[0]["findings"]] == [
+        ("source.tensor_unaccounted", None)
+    ]
+    assert reports[1]["findings"] == reports[0]["findings"]
+    assert {item["reused_from"]["run"] for item in reports[1]["objects"]} == {first.id}
+    with place.rig.parts.database.read() as session:
+        run = runs.by_job(session, second.id)
+        assert run is not None
+        assert run.reuse == {"runs": {first.id: [[0, 2]]}, "source": first.id}
+
+
 def test_what_was_compared_with_damaged_sources_is_never_taken_over(place: Place) -> None:
     """The words may look the same: they were not those that were stored."""
     with place.rig.parts.database.read() as session:
