@@ -1,8 +1,8 @@
 """Whole files: a verification against the digests it must take anyway, and whole processes, in one run.
 
 `python -m benchmarks.files [--quick] [--json FILE] [--folder DIR]`. The artifact holds every quantized format and is
-read out of the page cache; a structure-only verification takes exactly the digests that the report holds, in the
-same way and on the same threads, so it is the floor that the checks have to hide behind.
+read out of the page cache; a verification of the structure that is asked for digests takes exactly those that every
+report holds, in the same way and on the same threads, so it is the floor that the checks have to hide behind.
 """
 
 import argparse
@@ -88,9 +88,8 @@ def runner(
 
     def work(_: int) -> Report:
         with open_path(path) as opened:
-            report = verify(
-                opened, asked(checks), Against(plan) if plan is not None else None, workers=workers
-            )
+            against = Against(plan) if plan is not None else None
+            report = verify(opened, asked(checks), against, digests=True, workers=workers)
         if report.verdict != "passed":
             raise SystemExit(f"the benchmark's own artifact is {report.verdict}")
         return report
