@@ -15,14 +15,25 @@ def record(parts: Parts, project_id: str, conversion_id: str) -> tuple[str, Iter
 
     Raises, before the first piece: ConversionNotFound, NotFinal, NoReport (nothing was made, or its record is lost).
     """
+    digest, file = _opened(parts, project_id, conversion_id)
+    return digest, _pieces(file)
+
+
+def _opened(parts: Parts, project_id: str, conversion_id: str) -> tuple[str, DiskFile]:
     found = reports.conversion(parts, project_id, conversion_id)
     row, state = found.conversion, found.state
     digest = reports.require_final(row.record, state, {"passed"}, "conversion", "a record")
     try:
-        file = parts.blobs.open(digest.removeprefix(DIGEST_PREFIX), "record")
+        return digest, parts.blobs.open(digest.removeprefix(DIGEST_PREFIX), "record")
     except NinferError:
         raise NoReport("The record is no longer in the content store.", state=found.state) from None
-    return digest, _pieces(file)
+
+
+def described(parts: Parts, project_id: str, conversion_id: str) -> tuple[str, int]:
+    """Its digest and its length in bytes. Raises: ConversionNotFound, NotFinal, NoReport."""
+    digest, file = _opened(parts, project_id, conversion_id)
+    file.close()
+    return digest, file.size
 
 
 def _pieces(file: DiskFile) -> Iterator[bytes]:

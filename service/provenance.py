@@ -12,7 +12,11 @@ from typing import Any, Final, cast
 import rfc8785
 from sqlalchemy.orm import Session
 
+from ninfer_core.encoders import PROFILES
+from ninfer_core.formats import FORMATS
 from ninfer_core.identity import DIGEST_PREFIX, canonical_digest
+from ninfer_core.retired import retirement
+from ninfer_core.sources.dtypes import DTYPES
 from service import targets
 from service.artifacts import find
 from service.errors import Fault, InvalidRequest
@@ -88,17 +92,42 @@ def reverse(
 ) -> Page[Derived]:
     """Artifacts for which every condition holds, newest first; a checkpoint is named by its digest or its id.
 
-    Raises: InvalidRequest without a condition, BadCursor.
+    Raises: InvalidRequest without a condition, or for a profile or format that nobody knows, BadCursor.
     """
     if not conditions:
         fault = Fault("query", "recipe", f"give at least one of {', '.join(provenance.KINDS)}")
         raise InvalidRequest("Nothing was asked for.", fault)
     with parts.database.read() as session:
+        require_known(session, project_id, conditions)
         wanted = dict(conditions)
         given = wanted.get("checkpoint", "")
         if given and not given.startswith(DIGEST_PREFIX):
             wanted["checkpoint"] = chain.digest_of(session, project_id, given) or given
         return provenance.derived(session, project_id, wanted, basis=basis, limit=limit, cursor=cursor)
+
+
+def require_known(session: Session, project_id: str, conditions: Mapping[Kind, str]) -> None:
+    """A slip of the pen may not read as "nothing comes from it".
+
+    Known is what is registered, what once was, and what this project knows a fact about. Raises: InvalidRequest.
+    """
+    for kind, (registry, registered) in _NAMED.items():
+        name = conditions.get(kind)
+        if name is None or name in registered or retirement(registry, name) is not None:
+            continue
+        if provenance.is_known(session, project_id, kind, name):
+            continue
+        known = ", ".join(registered)
+        fault = Fault(
+            "query", kind, f"not registered, never retired, and no artifact here has it; known are {known}"
+        )
+        raise InvalidRequest(f"No such {registry}: {name}.", fault)
+
+
+_NAMED: Final[Mapping[Kind, tuple[str, tuple[str, ...]]]] = {
+    "encoder_profile": (PROFILES.what, PROFILES.names),
+    "format": (FORMATS.what, (*FORMATS.names, *(name for name in DTYPES.names if name not in FORMATS))),
+}
 
 
 def occurrences(

@@ -16,6 +16,7 @@ from service.records import content
 from service.records.models import Recipe
 from service.records.pages import Page
 from service.records.types import now
+from service.text import plural
 
 _MOST_FINDINGS: Final = 1_000  # in one refusal
 
@@ -48,7 +49,7 @@ def read(text: bytes, target: Target | None = None) -> Draft:
     if recipe is None:
         found = list(findings)
         raise RecipeFaulty(
-            f"The recipe has {len(found) + sum(findings.unlisted.values()):,} faults.",
+            f"The recipe has {plural(len(found) + sum(findings.unlisted.values()), 'fault')}.",
             findings=[finding_json(finding) for finding in found[:_MOST_FINDINGS]],
         )
     return Draft(recipe, text)

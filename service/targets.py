@@ -19,6 +19,7 @@ from service.records.errors import BadCursor
 from service.records.models import Target
 from service.records.pages import Page, decode, encode, ordinal
 from service.records.types import now
+from service.text import plural
 
 _MOST_FINDINGS: Final = 1_000  # in one refusal
 _REGISTERED: Final = "targets.registered"
@@ -50,7 +51,7 @@ def push(parts: Parts, project_id: str, text: bytes) -> tuple[Listed, bool]:
     if contract is None:
         found = list(findings)
         raise TargetFaulty(
-            f"The target has {len(found) + sum(findings.unlisted.values()):,} faults.",
+            f"The target has {plural(len(found) + sum(findings.unlisted.values()), 'fault')}.",
             findings=[finding_json(finding) for finding in found[:_MOST_FINDINGS]],
         )
     if (known := _registered(contract.digest)) is not None:

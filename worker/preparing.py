@@ -270,8 +270,9 @@ def _against(
     if recipe is None:
         return replace(against, findings=findings, reason="the recipe is at fault"), Sources()
     if not material.checkpoints:
-        return replace(against, recipe=recipe, reason=NO_SOURCE), Sources()
-    plan, findings, sources = _bound(store, stack, material, recipe)
+        return replace(against, findings=findings, recipe=recipe, reason=NO_SOURCE), Sources()
+    plan, found, sources = _bound(store, stack, material, recipe)
+    findings.extend(found)
     return replace(against, plan=plan, findings=findings, recipe=recipe), sources
 
 

@@ -25,6 +25,7 @@ from service.errors import (
     Unavailable,
 )
 from service.records.errors import BadCursor, DatabaseUnreachable
+from service.text import plural
 
 MEDIA_TYPE: Final = "application/problem+json"
 _TYPE: Final = "urn:ninfer-gate:problem:"
@@ -109,7 +110,9 @@ def translated(error: Exception) -> ServiceError:
             return InvalidRequest(str(error), Fault("query", "cursor", str(error)))
         case RequestValidationError():
             faults = validation_faults(error.errors())
-            return InvalidRequest(f"{len(faults)} parameters do not fit.", *faults)
+            return InvalidRequest(
+                f"{plural(len(faults), 'parameter')} {'does' if len(faults) == 1 else 'do'} not fit.", *faults
+            )
         case CannotWrite():
             return StorageFailed("The content store did not take the content.")
         case exc.OperationalError() | exc.InterfaceError() | exc.TimeoutError() | DatabaseUnreachable():

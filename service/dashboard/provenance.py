@@ -17,6 +17,7 @@ from service.dashboard.artifacts import Digest, Text, options
 from service.dashboard.failures import PageRoute
 from service.dashboard.origins import origins
 from service.dashboard.render import page
+from service.errors import InvalidRequest
 from service.records.pages import Page
 from service.records.provenance import Basis, Derived
 
@@ -51,19 +52,25 @@ def search(
     """Artifacts by what they come from; without a condition only the form."""
     conditions = asked.conditions
     found: Page[Derived] | None = None
+    wrong: InvalidRequest | None = None
     if conditions:
-        found = provenance.reverse(
-            visiting.parts,
-            visiting.project_id,
-            provenance.conditions(conditions),
-            basis=_basis(asked.basis),
-            limit=FOUND,
-            cursor=cursor,
-        )
+        try:
+            found = provenance.reverse(
+                visiting.parts,
+                visiting.project_id,
+                provenance.conditions(conditions),
+                basis=_basis(asked.basis),
+                limit=FOUND,
+                cursor=cursor,
+            )
+        except InvalidRequest as error:
+            wrong = error
     rows = [(item.artifact, origins(item.edges, {})) for item in found.items] if found is not None else []
     return page(
         request,
         "provenance.html",
+        200 if wrong is None else wrong.status,
+        wrong=wrong,
         asked=asked,
         found=found,
         rows=rows,

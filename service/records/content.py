@@ -21,6 +21,7 @@ from service.records.sources import (
     profiles,
     recipe,
     recipes,
+    recipes_called,
 )
 
 __all__ = [
@@ -44,5 +45,6 @@ __all__ = [
     "profiles",
     "recipe",
     "recipes",
+    "recipes_called",
     "unlisted",
 ]

@@ -68,6 +68,17 @@ def of_artifact(session: Session, artifact_id: str) -> list[Edge]:
     return sorted(found, key=lambda edge: (edge.kind, edge.basis, edge.value, edge.role))
 
 
+def is_known(session: Session, project_id: str, kind: Kind, value: str) -> bool:
+    """Whether a project knows any fact of this kind and value."""
+    query = select(Edge.artifact_id).where(
+        Edge.project_id == project_id,
+        Edge.kind == kind,
+        Edge.value_key == name_key(value),
+        Edge.value == value,
+    )
+    return session.scalars(query.limit(1)).first() is not None
+
+
 def derived(
     session: Session,
     project_id: str,

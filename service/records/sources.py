@@ -84,6 +84,12 @@ def recipes(session: Session, project_id: str, *, limit: int, cursor: str | None
     return cut(rows, limit, lambda row: encode(_RECIPES, row.created_at.isoformat(), row.digest))
 
 
+def recipes_called(session: Session, project_id: str, recipe_id: str, limit: int) -> list[str]:
+    """Digests of recipes that call themselves so, the newest first."""
+    query = select(Recipe.digest).where(Recipe.project_id == project_id, Recipe.recipe_id == recipe_id)
+    return list(session.scalars(query.order_by(Recipe.created_at.desc(), Recipe.digest).limit(limit)))
+
+
 def profiles(session: Session) -> list[EncoderProfile]:
     """Every encoder profile that was ever held here."""
     query = select(EncoderProfile).order_by(EncoderProfile.name, EncoderProfile.version)

@@ -33,6 +33,12 @@ def targets(session: Session, project_id: str, *, limit: int, cursor: str | None
     return cut(rows, limit, lambda row: encode(_TARGETS, row.created_at.isoformat(), row.digest))
 
 
+def of_inventory(session: Session, project_id: str, inventory_sha256: str, limit: int) -> list[Target]:
+    """Stored targets with an inventory, newest first."""
+    query = select(Target).where(Target.project_id == project_id, Target.inventory_sha256 == inventory_sha256)
+    return list(session.scalars(query.order_by(Target.created_at.desc(), Target.digest).limit(limit)))
+
+
 def identities(session: Session, project_id: str, digests: Collection[str]) -> dict[str, str]:
     """`model_id/weights_id` of stored targets by digest."""
     if not digests:

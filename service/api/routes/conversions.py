@@ -98,3 +98,19 @@ def record(request: Request, conversion: ConversionId, parts: PartsParam, caller
     if same := conditional.unchanged(request, digest):
         return same
     return StreamingResponse(pieces, headers=conditional.headers(digest), media_type="application/json")
+
+
+@router.head(
+    "/{conversion}/provenance",
+    summary="Whether a conversion has a provenance record",
+    response_class=Response,
+    responses={
+        200: {"description": "It has one.", "content": {}},
+        **describe(ConversionNotFound, NotFinal, NoReport, InvalidRequest),
+    },
+)
+def look(conversion: ConversionId, parts: PartsParam, caller: CallerParam) -> Response:
+    """The headers of the record: its entity tag, which is its digest, and `Content-Length`."""
+    digest, size = conversion_records.described(parts, caller.project_id, conversion)
+    headers = conditional.headers(digest) | {"Content-Length": str(size)}
+    return Response(headers=headers, media_type="application/json")

@@ -173,20 +173,20 @@ def _key_reused(api: World) -> httpx.Response:
     return api.call("POST", "/v1/jobs", json=examples.VERIFY_PARITY, headers=headers)
 
 
-def _no_report(path: str, body: dict[str, Any]) -> Provocation:
+def _no_report(path: str, body: dict[str, Any], method: str = "GET") -> Provocation:
     """The report of a job that was cancelled before it ran."""
 
     def provoke(api: World) -> httpx.Response:
         job = api.call("POST", "/v1/jobs", json=body).json()
         api.call("POST", f"/v1/jobs/{job['id']}/cancel").raise_for_status()
-        return api.call("GET", path.format(job["id"]))
+        return api.call(method, path.format(job["id"]))
 
     return provoke
 
 
-def _not_final(path: str, body: dict[str, Any]) -> Provocation:
+def _not_final(path: str, body: dict[str, Any], method: str = "GET") -> Provocation:
     def provoke(api: World) -> httpx.Response:
-        return api.call("GET", path.format(api.call("POST", "/v1/jobs", json=body).json()["id"]))
+        return api.call(method, path.format(api.call("POST", "/v1/jobs", json=body).json()["id"]))
 
     return provoke
 
@@ -315,6 +315,15 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
     ),
     ("get", "/v1/conversions/{conversion}/provenance", "no_report"): _no_report(
         "/v1/conversions/{}/provenance", CONVERT
+    ),
+    **_unknown_and_malformed(
+        "conversion_not_found", "/v1/conversions/{conversion}/provenance", NO_ID, "HEAD"
+    ),
+    ("head", "/v1/conversions/{conversion}/provenance", "not_final"): _not_final(
+        "/v1/conversions/{}/provenance", CONVERT, "HEAD"
+    ),
+    ("head", "/v1/conversions/{conversion}/provenance", "no_report"): _no_report(
+        "/v1/conversions/{}/provenance", CONVERT, "HEAD"
     ),
     **_unknown_and_malformed("comparison_not_found", "/v1/comparisons/{comparison}", NO_ID),
     **_unknown_and_malformed("comparison_not_found", "/v1/comparisons/{comparison}/objects", NO_ID),

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from service.api import examples
-from service.records import content, jobs, runs
+from service.records import content, jobs, provenance, runs
 from service.records.models import Object, Result
+from service.records.provenance import Fact
 from service.reports import pieces
 from tests.cli.build import COMMAND
-from tests.service.api.world import CONVERSION, FINDING, REPORT, World, seed, world
+from tests.service.api.world import CONVERSION, FINDING, REPORT, P, World, seed, world
 
 DONE = examples.DONE_ID
 
@@ -236,6 +237,28 @@ def test_formats_are_those_of_the_command_line(api: World) -> None:
         [str(COMMAND), "formats", "--json", "-"], capture_output=True, text=True, check=True
     ).stdout
     assert get(api, "/v1/formats") == json.loads(told)
+
+
+def test_a_slip_of_the_pen_never_reads_as_nothing_comes_from_it(fresh: World) -> None:
+    for kind, wrong, right in (
+        ("encoder_profile", "MAXABS_F16_RECIP_RNE_V2", "MAXABS_F16_RECIP_RNE_V1"),
+        ("format", "Q4G64_F16", "Q4G64_F16S"),
+    ):
+        problem = fresh.call("GET", "/v1/provenance", params={kind: wrong})
+        assert (problem.status_code, problem.json()["code"]) == (422, "invalid_request")
+        assert problem.json()["where"] == {"in": "query", "path": kind}
+        assert right in problem.json()["faults"][0]["message"]
+        assert fresh.call("GET", "/v1/provenance", params={kind: right}).status_code == 200
+    for kind in ("recipe", "target", "checkpoint", "tool_version"):
+        assert fresh.call("GET", "/v1/provenance", params={kind: "nothing"}).json()["items"] == []
+    fresh.push(examples.CONTENT)
+    digest = fresh.call("POST", "/v1/artifacts", json=examples.ARTIFACT).json()["digest"]
+    with fresh.parts.database.write() as session:
+        artifact = content.find_artifact(session, P, digest)
+        assert artifact is not None
+        provenance.save(session, artifact, "claimed", artifact.id, [Fact("format", "OF_ELSEWHERE")])
+    found = fresh.call("GET", "/v1/provenance", params={"format": "OF_ELSEWHERE"}).json()["items"]
+    assert [item["artifact"] for item in found] == [digest]
 
 
 def test_encoder_profiles(api: World) -> None:

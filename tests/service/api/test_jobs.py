@@ -114,6 +114,19 @@ def test_checks_are_those_of_the_command_line(api: World, given: dict[str, Any],
     assert answer.json()["request"]["checks"] == checks
 
 
+def test_a_stored_recipe_is_named_by_its_id_while_only_one_has_it(api: World) -> None:
+    document = {**examples.RECIPE, "recipe_id": "our-own"}
+    first = api.call("POST", "/v1/recipes", json=document).json()["digest"]
+    for body in ({**VERIFY, "recipe": "our-own"}, {**CONVERT, "recipe": "our-own"}):
+        assert start(api, body).json()["request"]["recipe"] == first
+    second = api.call("POST", "/v1/recipes", json={**document, "metadata": {"n": 2}}).json()["digest"]
+    answer = start(api, {**VERIFY, "recipe": "our-own"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "reference_unknown")
+    (fault,) = answer.json()["faults"]
+    assert fault["path"] == "$.recipe"
+    assert set(fault["message"].split(", ")) == {first, second}
+
+
 def test_a_document_is_stored_as_exactly_as_it_was_sent(api: World) -> None:
     # 64.0 is no integer in a recipe, and a float would not remember how it was spelled.
     recipe = {**examples.RECIPE, "recipe_id": "inline", "metadata": {"n": [1, 2.5, 1e3], "t": "\u00e9\u2028"}}

@@ -16,6 +16,10 @@ def test_the_stored_bytes(api: World) -> None:
     assert answer.headers["etag"] == f'"{digest}"'
     assert api.call("GET", ADDRESS, headers={"If-None-Match": f'"{digest}"'}).status_code == 304
     assert api.call("GET", f"/v1/blobs/{digest}").content == answer.content
+    head = api.call("HEAD", ADDRESS)
+    assert (head.status_code, head.content) == (200, b"")
+    for name in ("etag", "content-type", "content-length", "cache-control"):
+        assert head.headers[name] == answer.headers.get(name, str(len(RECORD))), name
 
 
 def test_a_record_that_is_lost(api: World) -> None:

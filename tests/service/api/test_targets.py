@@ -3,10 +3,16 @@
 import copy
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+
+from ninfer_core.formats import FORMATS
 from ninfer_core.targets import TARGETS
 from service.api import examples
+from tests.build import write_artifact
 from tests.service.api.world import World
 
 
@@ -86,6 +92,31 @@ def test_a_recipe_without_formats_takes_those_of_the_target_it_is_stored_with(fr
     assert "recipe.identity_differs" in {finding["code"] for finding in refused["findings"]}
     job = fresh.call("POST", "/v1/jobs", json={**request, "target": "example/mixed"}).json()
     assert job["request"]["target"] == digest
+
+
+@pytest.mark.parametrize("revision", [2, 3])
+def test_auto_picks_a_stored_target_by_identity_and_inventory(
+    fresh: World, tmp_path: Path, revision: int
+) -> None:
+    own = {"tensor": "w", "shape": [4, 64], "format": "BF16"}
+    document = {
+        "schema": "ninfer-target/1",
+        "identity": {"model_id": "test", "weights_id": "x"},
+        "layouts": {"BF16": "contiguous-le-v1"},
+        "objects": [own],
+    }
+    path = tmp_path / "a.ninfer"
+    write_artifact(path, {"w": (FORMATS["BF16"], (4, 64), np.zeros(512, np.uint8))}, revision)
+    query = {"kind": "ninfer", "name": path.name}
+    artifact = fresh.call("POST", "/v1/artifacts", params=query, content=path.read_bytes()).json()["digest"]
+    request = {"type": "verify", "artifact": artifact, "checks": [], "target": "auto"}
+    assert fresh.call("POST", "/v1/jobs", json=request).json()["request"]["target"] == "auto"
+    fitting = fresh.call("POST", "/v1/targets", json=document).json()["digest"]
+    more = {**document, "objects": [own, {**own, "tensor": "more"}]}
+    fresh.call("POST", "/v1/targets", json=more).raise_for_status()
+    job = fresh.call("POST", "/v1/jobs", json=request).json()
+    assert job["request"]["target"] == fitting
+    assert "inventory" in job["request"]["checks"]
 
 
 def test_two_targets_of_one_identity_are_named_by_digest(fresh: World) -> None:

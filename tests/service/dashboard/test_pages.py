@@ -224,6 +224,15 @@ def test_a_pass_on_a_sample_or_out_of_earlier_runs_is_no_plain_pass(
     assert "parity passed 3,000" in Reader(plain).text
 
 
+def test_a_name_that_nobody_knows_is_no_empty_answer(visitor: httpx.Client) -> None:
+    response = visitor.get("/provenance?encoder_profile=MAXABS_F16_RECIP_RNE_V2")
+    assert response.status_code == 422
+    text = Reader(response.text).text
+    assert "No such encoder profile: MAXABS_F16_RECIP_RNE_V2." in text
+    assert "known are MAXABS_F16_RECIP_RNE_V1" in text
+    assert "No artifact fulfils" not in text
+
+
 def test_a_list_of_names_is_told_once(world: World, visitor: httpx.Client) -> None:
     text = Reader(visitor.get(PAGES["sampled"](world.scene)).text).text
     assert text.count("encoder.layer.7.attention.output.LayerNorm.weight") == 1
