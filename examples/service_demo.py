@@ -105,6 +105,7 @@ def run(client: Client, checkpoint: Path, recipe: Path) -> tuple[int, str]:
     console.print(
         f"[b]checkpoint[/b]  {short(pushed['digest'])}  {pushed['bytes'] / 1e6:,.1f} MB pushed, {rate:,.0f} MB/s"
     )
+    console.print(f"            it lies in {checkpoint}", style="dim", soft_wrap=True)
     document = client.push_recipe(recipe)
     console.print(f"[b]recipe[/b]      {short(document['digest'])}  {document['recipe_id']}")
     sources = {"base": pushed["id"]}

@@ -7,6 +7,8 @@ from ninfer_core.encoders import PROFILES
 from ninfer_core.findings import FINDINGS, Definition
 from ninfer_core.formats import FORMATS
 from ninfer_core.layouts import LAYOUTS
+from ninfer_core.recipes.encoders import COPIES
+from ninfer_core.recipes.restrictions import RULES
 from ninfer_core.verify.checks import CHECKS
 
 COMMON_PLACES = (
@@ -24,6 +26,8 @@ def near_names(name: str) -> list[str]:
         *PROFILES.names,
         *COMPUTE_PROFILES.names,
         *CHECKS,
+        *COPIES,
+        *RULES,
     )
     slugs = {code.partition(".")[2]: code for code in FINDINGS.names}
     exact = [slugs[name]] if name in slugs else []

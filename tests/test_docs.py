@@ -2,11 +2,19 @@
 
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
-from ninfer_core.findings import FINDINGS
+from ninfer_core.findings import FINDINGS, Findings
+from ninfer_core.recipes import parse_recipe
+from ninfer_core.targets import parse_target
+from ninfer_core.verify.checks import CHECKS as VERIFY_CHECKS
+from service.cli import recipe_app, service_app, targets_app  # noqa: F401  add commands of their own
+from service.cli.app import app
 from service.cli.docs import PAGE, SETTINGS_PAGE, findings_page, settings_page
 from tests.cli.build import COMMAND
 
@@ -72,6 +80,12 @@ def test_codes_that_pages_name_exist() -> None:
             assert known, f"{page.name}: {code}"
 
 
+def _command(words: list[str]) -> list[str]:
+    """The command in a line, with the one under it in a group."""
+    grouped = words[1] in ("recipe", "targets") and words[2:] and not words[2].startswith("-")
+    return words[1 : 3 if grouped else 2]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_that_pages_show_exist(page: Path) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -82,10 +96,59 @@ def test_commands_that_pages_show_exist(page: Path) -> None:
         if words and words[0].endswith("ninfer-gate"):
             options = [word.partition("=")[0] for word in words[2:] if word.startswith("--")]
             shown = subprocess.run(
-                [str(COMMAND), words[1], "--help"], capture_output=True, text=True, check=False
+                [str(COMMAND), *_command(words), "--help"], capture_output=True, text=True, check=False
             )
             assert shown.returncode == 0, line
             assert all(option in shown.stdout for option in options), line
+
+
+def options_of(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], set[str]]]:
+    """Every command with the spellings of its options, `--help` left out."""
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from options_of(inner, (*words, name))
+    yield (
+        words,
+        {word for one in command.params for word in (*one.opts, *one.secondary_opts) if word[0] == "-"},
+    )
+
+
+def test_the_page_of_the_command_line_names_every_option() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^#{2,3} (.*?)\n(.*?)(?=^#{2,3} |\Z)", page, re.DOTALL | re.MULTILINE))
+    seen = 0
+    for words, options in options_of(get_command(app)):
+        if not words:
+            section = page.partition("\n## ")[0] + sections["formats, explain, version"]
+        else:
+            section = next(text for title, text in sections.items() if words[0] in re.split(r"[ ,]+", title))
+        for option in options - ({"--version"} if not words else set()):
+            seen += 1
+            assert re.search(rf"{re.escape(option)}(?![\w-])", section), f"{' '.join(words)} {option}"
+    assert seen > 40
+
+
+def test_the_page_of_the_command_line_lists_every_check() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| `--checks"))
+    assert re.findall(r"`([a-z]+)`", row.partition("only these of ")[2].partition(";")[0]) == list(
+        VERIFY_CHECKS
+    )
+
+
+def json_blocks(page: str) -> list[str]:
+    """The JSON blocks of a page."""
+    return re.findall(r"```json\n(.*?)```", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_documents_that_pages_show_are_sound() -> None:
+    findings = Findings()
+    recipe = parse_recipe(json_blocks("recipes.md")[0].encode(), findings)
+    assert list(findings) == []
+    assert recipe is not None
+    assert recipe.restrictions
+    assert recipe.cross_checks
+    assert parse_target(json_blocks("targets.md")[0].encode(), findings) is not None
+    assert list(findings) == []
 
 
 def test_pages_link_to_pages_that_exist() -> None:

@@ -81,13 +81,13 @@ class Fields:
         if not isinstance(value, Members):
             self.wrong_type(None, value, "an object")
             return
-        known = {*required, *optional}
+        known = dict.fromkeys((*required, *optional))  # some name a member twice
         for name in required:
             if name not in value:
                 faults.add("member_missing", path, f"no member {name}.", name, "nothing", member=name)
         for name in value:
             if name not in known:
-                expected = listed((*required, *optional), 20)
+                expected = listed(known, 20)
                 message = f"unexpected member {strict_json.show(name)}."
                 faults.add("member_unexpected", path, message, expected, strict_json.show(name), member=name)
 

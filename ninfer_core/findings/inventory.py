@@ -76,8 +76,10 @@ INVENTORY: tuple[Definition, ...] = (
         "B5",
         "advisory",
         "The objects are not in the order of the canonical writer.",
-        "Another writer. " + _ORDER,
-        "Nothing, unless a canonical file is wanted: then convert again.",
+        "Another writer, or a recipe of one's own without its target: its objects are written in the order of its "
+        "rules. " + _ORDER,
+        "Nothing, unless a canonical file is wanted: then convert again with `convert --target`, which writes the "
+        "target's order whatever the order of the rules.",
         where="position: in the list of objects; expected: the name that stands there in a canonical file",
         severity_by="`--canonical` makes it an error",
     ),

@@ -30,9 +30,9 @@ _RULES = (
     ),
     _fault(
         "object_duplicate",
-        "Two rules or resources make an object of one name.",
+        "Two rules or resources, or one rule again and again, make an object of one name.",
         "A rule whose object template lacks a variable of `each`, or two overlapping rules.",
-        where=PATH + "; other: path of the first maker",
+        where=PATH + "; other: path of the first maker; objects: every name concerned",
     ),
     _fault("operation_unknown", "The operation is not one that this version evaluates."),
     _fault("operation_shape", "An operation does not fit the shape of what it is applied to."),

@@ -11,7 +11,7 @@ SOURCE: tuple[Definition, ...] = (
         "A rule reads a tensor that the checkpoint does not hold.",
         "Another revision, another model, or a misspelled name in the recipe.",
         _REVISION,
-        where="role, tensor, rule",
+        where="role, tensor, rule; near: the name most like it, where there is one",
     ),
     error(
         "source.shape_mismatch",
@@ -19,7 +19,7 @@ SOURCE: tuple[Definition, ...] = (
         "A tensor of the checkpoint has another shape than the recipe states.",
         "Another revision or another model size.",
         _REVISION,
-        where="role, tensor, rule",
+        where="role, tensor, rule; tensors, objects: the first of several with the same fault in one rule",
     ),
     error(
         "source.dtype_mismatch",
@@ -27,7 +27,7 @@ SOURCE: tuple[Definition, ...] = (
         "A tensor of the checkpoint has another dtype than the recipe states.",
         "A copy of the checkpoint that somebody converted to another type.",
         _REVISION,
-        where="role, tensor, rule",
+        where="role, tensor, rule; tensors, objects: the first of several with the same fault in one rule",
     ),
     error(
         "source.tensor_unexpected",
@@ -98,7 +98,8 @@ SOURCE: tuple[Definition, ...] = (
         "E2",
         "The checkpoint holds tensors that no rule reads and that `unused_sources` does not name.",
         "Another revision, or a recipe that forgot a tensor.",
-        "Name the tensors in rules, or under `unused_sources` with the reason why they are left out.",
+        "Name the tensors in rules, or leave them out with the reason why: an entry of the recipe's `cross_checks` with "
+        '`{"check": "unused_sources", "from": role, "names": [...], "meaning": reason}`.',
         where="role, tensors: the first of them",
     ),
     advisory(

@@ -24,7 +24,7 @@ TARGET: tuple[Definition, ...] = (
         "object_duplicate",
         "Two entries expand to one name.",
         "Entries for different layers whose `only` sets overlap, or a name without the variable of its loop.",
-        where=PATH + "; other: path of the first entry",
+        where=PATH + "; other: path of the first entry; objects: every name concerned",
     ),
     _fault("format_unknown", "The format is not one of the nine persistent formats."),
     _fault("layout_unknown", "The layout is not one of the four registered layouts."),
@@ -48,7 +48,7 @@ TARGET: tuple[Definition, ...] = (
         "view_tiling",
         "The views of a parent do not tile its rows: some rows carry no role, or two.",
         "A missing part, or a range copied from a parent of another height.",
-        where=PATH + "; parent; rows: of the parent",
+        where=PATH + "; parent; rows: of the parent; objects: every parent with the same fault",
     ),
     _fault(
         "view_duplicate",

@@ -14,7 +14,14 @@ COPY_WORDS: Final = "copy_words"
 COPY_BYTES: Final = "copy_bytes"
 COPY_NVFP4: Final = "copy_nvfp4_words"
 COPY_FP8_ROWS: Final = "copy_fp8_row_words"
-ENCODERS: Final = (COPY_WORDS, COPY_BYTES, COPY_NVFP4, COPY_FP8_ROWS, *PROFILES.names)
+COPIES: Final = {  # what the names of `encode` mean that are no encoder profile
+    COPY_WORDS: "Words of the value's own type, unchanged, into BF16, FP32 or I32; a change of type is named by `cast` or "
+    "`widen`.",
+    COPY_BYTES: "A resource is its file, byte for byte.",
+    COPY_NVFP4: "Codes, scales and divisor of an NVFP4 matrix, unchanged, into NVFP4.",
+    COPY_FP8_ROWS: "Codes and row scales of an FP8 matrix, unchanged, into FP8_E4M3FN_ROW_BF16S.",
+}
+ENCODERS: Final = (*COPIES, *PROFILES.names)
 
 _DIRECT_OF_DTYPE: Final = {"BF16": "BF16", "F32": "FP32", "I32": "I32"}
 _COPIES: Final[dict[str, tuple[BundleKind, NumericFormat, str]]] = {

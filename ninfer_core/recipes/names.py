@@ -15,6 +15,7 @@ from ninfer_core.sources.json_text import listed, printable
 from ninfer_core.sources.safetensors import SourceTensor
 
 _NAMED: Final = 16  # tensors that a finding about many of them names
+_CODES: Final = {"shape": "source.shape_mismatch", "dtype": "source.dtype_mismatch"}
 _NEAR_NAMED: Final = 8  # findings up to which a missing name is looked for among all others
 
 
@@ -67,7 +68,7 @@ class Misfits:
                     f"{strict_json.show(tensors[0])}, have another {misfit.what} than the recipe states."
                 )
             findings.add(
-                f"source.{misfit.what}_mismatch",
+                _CODES[misfit.what],
                 message,
                 object=objects[0],
                 where=where,

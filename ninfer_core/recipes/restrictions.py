@@ -14,25 +14,28 @@ from ninfer_core.strict_json import Json
 Basis = Literal["contract", "derived", "recommended"]
 
 BASES: Final[tuple[Basis, ...]] = ("contract", "derived", "recommended")
-SOURCE_RULES: Final = (  # kept by operations and encoders whether a recipe states them or not
-    "source_finite",
-    "group_scale_fits_f16",
-    "row_scale_fits_bf16",
-    "nvfp4_words_valid",
-    "fp8_row_words_valid",
-    "equal_weight_divisor_across_sources",
-    "equal_source_words",
-)
-STORED_RULES: Final = (  # said of stored words, so they can be checked without any source
-    "canonical_group_shape",
-    "canonical_fp8_row_shape",
-    "stored_finite",
-    "fp32_low16_zero",
-    "finite_positive",
-    "int_range",
-    "unique",
-    "contains_special_ids",
-)
+SOURCE_RULES: Final = {  # kept by operations and encoders whether a recipe states them or not
+    "source_finite": "Source values are finite; encoders refuse what is not.",
+    "group_scale_fits_f16": "The scale of every group fits binary16; the canonical encoder refuses a group whose does not.",
+    "row_scale_fits_bf16": "The scale of every row fits BF16 and has a finite reciprocal; the encoder of FP8 rows refuses "
+    "other rows.",
+    "nvfp4_words_valid": "Scales and divisor of an NVFP4 source matrix are legal words.",
+    "fp8_row_words_valid": "Codes and row scales of an FP8 source matrix are legal words.",
+    "equal_weight_divisor_across_sources": "NVFP4 matrices that are joined have the same divisor, bit for bit.",
+    "equal_source_words": "The tensors that `equal_scalar` names hold one and the same word.",
+}
+STORED_RULES: Final = {  # said of stored words, so they can be checked without any source
+    "canonical_group_shape": "Every group looks as the canonical encoder leaves it: under a normal scale the largest code "
+    "magnitude is qmax, and all codes are zero only under scale zero or the rescue word 0x0001.",
+    "canonical_fp8_row_shape": "Every row looks as the encoder of FP8 rows leaves it: under a normal scale some code has "
+    "magnitude word 0x7e, and a row with scale zero has no negative zero.",
+    "stored_finite": "Every stored word of BF16 or FP32 is finite.",
+    "fp32_low16_zero": "The low sixteen bits of every FP32 word are zero, as of widened BF16.",
+    "finite_positive": "Every stored word of BF16 or FP32 is finite and above zero.",
+    "int_range": "Every stored integer is from `min` to `max`.",
+    "unique": "No stored word occurs twice.",
+    "contains_special_ids": "The stored ids hold every special id of the resource that `from` names.",
+}
 RULES: Final = (*SOURCE_RULES, *STORED_RULES)
 _ARGUMENTS: Final = {"int_range": ("min", "max"), "contains_special_ids": ("from",)}
 

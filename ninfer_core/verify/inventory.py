@@ -211,7 +211,7 @@ def _differs(item: Item, wanted: TargetObject, findings: Findings) -> bool:
     described, expected = _described(item), wanted.line.removeprefix(f"{wanted.name}|")
     findings.add(
         "inventory.object_differs",
-        f"{' and '.join(differs)} of {show(item.name)} are not those of the target: {described}, not {expected}",
+        _differing(item, wanted, differs),
         object=item.name,
         ordinal=item.ordinal,
         where={"differs": differs},
@@ -219,6 +219,22 @@ def _differs(item: Item, wanted: TargetObject, findings: Findings) -> bool:
         found=described,
     )
     return True
+
+
+def _differing(item: Item, wanted: TargetObject, differs: list[str]) -> str:
+    """What the artifact has and what the target states, only where they differ."""
+    if isinstance(item, TensorObject) and wanted.format is not None and wanted.layout is not None:
+        own = {"shape": list(item.shape), "format": item.format.name, "layout": item.layout.name}
+        stated = {
+            "shape": list(wanted.shape or ()),
+            "format": wanted.format.name,
+            "layout": wanted.layout.name,
+        }
+        parts = [f"its {name} is {own[name]}, not {stated[name]}" for name in differs]
+    else:
+        stored = "tensor" if isinstance(item, TensorObject) else "resource"
+        parts = [f"it is a {stored}, not a {wanted.kind}"]
+    return f"{show(item.name)} is not what the target states: {'; '.join(parts)}"
 
 
 def _check_order(artifact: Artifact, target: Target, canonical: bool, findings: Findings) -> None:

@@ -9,7 +9,10 @@ from ninfer_core.errors import UnknownName
 from ninfer_core.findings import FINDINGS
 from ninfer_core.format_facts import category, legal_shapes, words
 from ninfer_core.formats import FORMATS, DirectFormat, NumericFormat
+from ninfer_core.governance.specifications import ENCODER_TEXTS, FORMAT_TEXTS, LAYOUT_TEXTS
 from ninfer_core.layouts import LAYOUTS, Layout, canonical_layout
+from ninfer_core.recipes.encoders import COPIES
+from ninfer_core.recipes.restrictions import SOURCE_RULES, STORED_RULES
 from ninfer_core.rejected_names import why_not
 from ninfer_core.verify.checks import MEANINGS
 from service.cli import EXIT_ERROR
@@ -39,12 +42,15 @@ def explain(name: str) -> int:
     near = near_names(name)
     if near:
         screen.print(f"Did you mean {' or '.join(near)}?")
-    screen.print("Try a code as verify prints it, a check such as `values`, or a name that `formats` lists.")
+    screen.print(
+        "Try a code as verify prints it, a check such as `values`, a name that `formats` lists, or an `encode` or a "
+        "restriction rule of a recipe."
+    )
     return EXIT_ERROR
 
 
 def describe(name: str, width: int) -> list[str] | None:
-    """Lines of at most `width` about a finding code, a check, a registered or an excluded name; None for all else."""
+    """Lines of at most `width` about a finding code, a check, a name of recipes or registries; None for all else."""
     if name in FINDINGS:
         return [name, "", *_labelled(facts(FINDINGS[name]), width)]
     if name in FORMATS:
@@ -58,6 +64,12 @@ def describe(name: str, width: int) -> list[str] | None:
     meanings = _SUBJECTS | {str(check): meaning for check, meaning in MEANINGS.items()}
     if name in meanings:
         return _check(name, meanings[name], width)
+    if name in COPIES:
+        pairs = [("Kind", "value of `encode` in a recipe"), ("Meaning", COPIES[name])]
+        return [name, "", *_labelled(pairs, width)]
+    rule = SOURCE_RULES.get(name) or STORED_RULES.get(name)
+    if rule is not None:
+        return [name, "", *_labelled(_restriction(name, rule), width)]
     family = _family(name)
     return None if family is None else [name, "", *_labelled(family, width)]
 
@@ -88,6 +100,7 @@ def _format(fmt: NumericFormat) -> list[tuple[str, str]]:
         ("Bits per weight", f"{float(fmt.logical_bits_per_weight):g} logical (full groups, no padding)"),
         ("Layout", layout.name),
         ("Shapes", legal_shapes(layout)),
+        ("Specification", FORMAT_TEXTS[fmt.name]),
     ]
     labelled.append(("Encoders", ", ".join(encoders) or _writers(fmt)))
     return labelled
@@ -103,7 +116,12 @@ def _writers(fmt: NumericFormat) -> str:
 
 def _layout(layout: Layout) -> list[tuple[str, str]]:
     formats = ", ".join(fmt.name for fmt in layout.formats)
-    return [("Kind", "tensor layout"), ("Formats", formats), ("Shapes", legal_shapes(layout))]
+    return [
+        ("Kind", "tensor layout"),
+        ("Formats", formats),
+        ("Shapes", legal_shapes(layout)),
+        ("Specification", LAYOUT_TEXTS[layout.name]),
+    ]
 
 
 def _profile(profile: EncoderProfile) -> list[tuple[str, str]]:
@@ -112,8 +130,15 @@ def _profile(profile: EncoderProfile) -> list[tuple[str, str]]:
         ("Kind", "encoder profile"),
         ("Version", str(profile.version)),
         ("Formats", formats),
-        ("Specification", profile.specification),
+        ("Specification", ENCODER_TEXTS[profile.name]),
     ]
+
+
+def _restriction(name: str, meaning: str) -> list[tuple[str, str]]:
+    kept = "by encoders and operations, stated or not" if name in SOURCE_RULES else "with the stored words"
+    pairs = [("Kind", "rule of a recipe's `restrictions`"), ("Meaning", meaning), ("Checked", kept)]
+    code = f"restrictions.{name}"
+    return [*pairs, ("Finding", code)] if code in FINDINGS else pairs
 
 
 def _compute(profile: ComputeProfile) -> list[tuple[str, str]]:
