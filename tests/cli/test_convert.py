@@ -73,7 +73,8 @@ def test_what_exists_is_never_overwritten(
     out.write_text("mine")
     code, _, err = convert(capsys, made / "checkpoint", out)
     assert code == 2
-    assert "never overwritten" in err
+    assert "never overwritten. Name another file, or move that one away." in err
+    assert "may write to it" not in err
     assert out.read_text() == "mine"
 
 

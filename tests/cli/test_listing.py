@@ -3,13 +3,18 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
+from ninfer_core.encoders import PROFILES
 from ninfer_core.findings import FINDINGS
 from ninfer_core.formats import FORMATS
+from ninfer_core.governance.specifications import ENCODER_TEXTS, FORMAT_TEXTS, LAYOUT_TEXTS
 from ninfer_core.layouts import LAYOUTS
+from ninfer_core.recipes.encoders import COPIES
+from ninfer_core.recipes.restrictions import RULES, SOURCE_RULES, STORED_RULES
 from service.cli import app
 from service.text import clean, shorten, size
 from service.wording import facts, near_names
@@ -120,6 +125,26 @@ def test_explain_knows_other_names(name: str, capsys: pytest.CaptureFixture[str]
     code, out, _ = run(capsys, "explain", name)
     assert code == 0
     assert out.splitlines()[0] == name
+
+
+@pytest.mark.parametrize(
+    ("names", "texts"),
+    [
+        (PROFILES.names, ENCODER_TEXTS),
+        (FORMATS.names, FORMAT_TEXTS),
+        (LAYOUTS.names, LAYOUT_TEXTS),
+        (COPIES, COPIES),
+        (RULES, {**SOURCE_RULES, **STORED_RULES}),
+    ],
+)
+def test_explain_shows_what_a_name_stands_for(
+    names: Iterable[str], texts: Mapping[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in names:
+        code, out, _ = run(capsys, "explain", name)
+        assert code == 0
+        assert " ".join(texts[name].split()) in " ".join(out.split()), name
+    assert near_names("canonical_groop_shape")[0] == "canonical_group_shape"
 
 
 def test_explain_offers_near_names(capsys: pytest.CaptureFixture[str]) -> None:

@@ -236,6 +236,19 @@ def test_conversion_tells_its_accounting(tmp_path: Path, capsys: pytest.CaptureF
     assert (ids["inputs"], ids["moves"]["op"]) == (["ranking"], "ranked_token_ids")
 
 
+def test_a_sampled_report_says_what_its_figures_rest_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources, out_file = mini(tmp_path), tmp_path / "m.ninfer"
+    recipe = ["--recipe", "mini_hybrid_mixed-v1"]
+    assert run(capsys, "convert", *recipe, *sources, "--out", out_file)[0] == 0
+    code, out, _ = run(capsys, "verify", out_file, *recipe, *sources, "--sample", "5%")
+    assert code == 0
+    evidence = next(line for line in out.splitlines() if line.startswith("  evidence"))
+    assert "sampled, which is no evidence; of 114 objects" in evidence
+    assert "compared with the source, on the sampled rows alone" in out
+
+
 def stated(tmp_path: Path, **changes: Any) -> Path:
     """The recipe of a small checkpoint with changes to its root."""
     whole = build.recipe({"a": ((4, 64), "F32", "Q4G64_F16S"), "b": ((8,), "F32", "FP32")})

@@ -221,6 +221,21 @@ LOOPS: dict[str, tuple[Document, str]] = {
 }
 
 
+def test_views_of_alike_parents_with_one_fault_are_one_finding():
+    _, findings = parsed(
+        document(views=[{"view": "v/{l}", "of": "layers/{l}/qkv", "rows": [0, 1], "each": {"l": "layers"}}])
+    )
+    (finding,) = [one for one in findings if one.code == "target.view_tiling"]
+    assert finding.count == len(finding.where["objects"]) == 2
+    assert 'the views of "layers/0/qkv" and 1 more leave out rows' in finding.message
+
+
+def test_a_name_without_its_variable_is_one_finding():
+    body = [{"tensor": "a", "shape": [1], "format": "BF16"}]
+    (finding,) = parsed(loop(body=body))[1]
+    assert "lacks the variable of its loop" in finding.message
+
+
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_broken_loop_is_refused_with_its_fault(name: str):
     root, slug = LOOPS[name]

@@ -146,6 +146,9 @@ def test_a_transposed_object_is_named(tmp_path: Path, real: Target):
     (finding,) = findings.errors
     assert (finding.code, finding.object) == ("inventory.object_differs", real.objects[place].name)
     assert finding.where == {"differs": ["shape"]}
+    wanted = list(real.objects[place].shape or ())
+    assert f"its shape is {wanted[::-1]}, not {wanted}" in finding.message
+    assert "|" not in finding.message
     assert compared.excluded == {place}
 
 
