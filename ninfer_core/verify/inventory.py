@@ -153,7 +153,7 @@ def _report_names(missing: list[str], unexpected: list[Item], target: Target, fi
             f"{show(name)} is not in the artifact{hint}",
             object=name,
             where={} if other is None else {"renamed": other},
-            expected=target[name].line.removeprefix(f"{name}|"),
+            expected=_stated(target[name]),
             found="no such object",
         )
     sources = {other: name for name, other in renamed.items()}
@@ -208,15 +208,14 @@ def _differs(item: Item, wanted: TargetObject, findings: Findings) -> bool:
         differs = [name for name, own, expected in facts if own != expected]
     if not differs:
         return False
-    described, expected = _described(item), wanted.line.removeprefix(f"{wanted.name}|")
     findings.add(
         "inventory.object_differs",
         _differing(item, wanted, differs),
         object=item.name,
         ordinal=item.ordinal,
         where={"differs": differs},
-        expected=expected,
-        found=described,
+        expected=_stated(wanted),
+        found=_described(item),
     )
     return True
 
@@ -268,7 +267,14 @@ def _wanted_signature(item: TargetObject) -> _Signature:
 
 
 def _described(item: Item) -> str:
-    """As an inventory line without its name."""
+    """An object of the artifact in words."""
     if isinstance(item, TensorObject):
-        return f"tensor|{','.join(map(str, item.shape))}|{item.format.name}|{item.layout.name}"
-    return f"resource|||{item.encoding}"
+        return f"tensor {list(item.shape)} {item.format.name} {item.layout.name}"
+    return f"resource {item.encoding}"
+
+
+def _stated(item: TargetObject) -> str:
+    """An object of the target in the same words."""
+    if item.format is not None and item.layout is not None:
+        return f"tensor {list(item.shape or ())} {item.format.name} {item.layout.name}"
+    return f"resource {item.encoding}"
