@@ -81,9 +81,12 @@ def chain_of(session: Session, project_id: str, artifact: Artifact) -> dict[str,
         if edge.kind == "target" and edge.value.startswith("sha256:"):
             target = targets.listed(session, project_id, edge.value)
             names |= {edge.value: target.identity} if target is not None else {}
+    # Which version checked it says nothing of where it comes from.
+    made = [edge for edge in edges if (edge.kind, edge.basis) != ("tool_version", "verified")]
     claims = None if artifact.claims is None else json.dumps(artifact.claims, indent=1)
     return {
-        "origins": origins(edges, names),
+        "origins": origins(made, names),
+        "checked": [edge for edge in edges if edge not in made],
         "claims": None if claims is None else claims[:_LONGEST_CLAIM],
         "claims_cut": claims is not None and len(claims) > _LONGEST_CLAIM,
     }

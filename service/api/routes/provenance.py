@@ -25,14 +25,22 @@ def _described(what: str) -> dict[int | str, dict[str, Any]]:
 class Conditions(Paging):
     """What an artifact has to come from; every condition given must hold, and one is needed."""
 
-    encoder_profile: str | None = Field(None, max_length=1_000, description="Name of a profile.")
+    encoder_profile: str | None = Field(
+        None,
+        max_length=1_000,
+        description="Name of a profile: registered, retired, or known of an artifact here.",
+    )
     recipe: str | None = Field(
         None, max_length=1_000, description="Digest of a recipe.", examples=[examples.RECIPE_DIGEST]
     )
     target: str | None = Field(None, max_length=1_000, description="Digest of a target, or `model/weights`.")
     checkpoint: str | None = Field(None, max_length=1_000, description="Digest or id of a checkpoint.")
-    format: str | None = Field(None, max_length=1_000, description="Name of a format that an object has.")
-    tool_version: str | None = Field(None, max_length=1_000, description="Version that made or verified it.")
+    format: str | None = Field(
+        None, max_length=1_000, description="Name of a format that an object has: known likewise."
+    )
+    tool_version: str | None = Field(
+        None, max_length=1_000, description="Version that made it; on the basis `verified`, that checked it."
+    )
     basis: Literal["claimed", "converted", "verified"] | None = Field(
         None, description="Only what is known on this basis."
     )

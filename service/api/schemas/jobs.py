@@ -20,7 +20,7 @@ _LONGEST_NAME = 1_000
 def _document_or_name(value: Any) -> Any:
     if isinstance(value, dict) or (isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME):
         return value
-    raise ValueError("Input should be a recipe document, the digest of one, or the id of a registered one")
+    raise ValueError("Input should be a recipe document, or the digest or id of one")
 
 
 RecipeSent = Annotated[
@@ -29,8 +29,9 @@ RecipeSent = Annotated[
     WithJsonSchema(
         {
             "anyOf": [{"type": "string", "minLength": 1, "maxLength": _LONGEST_NAME}, {"type": "object"}],
-            "description": "A stored recipe by its digest, a registered one by its id, or the document itself. The latter "
-            "two are then stored. A verification may say `auto` for the registered one of its target.",
+            "description": "A stored recipe by its digest, or by an id that only one has, a registered one by its id, or the "
+            "document itself; the latter two are then stored. A verification may say `auto` for the registered one of its "
+            "target.",
         }
     ),
 ]
@@ -39,8 +40,8 @@ TargetSent = Annotated[
     Field(
         min_length=1,
         max_length=_LONGEST_NAME,
-        description="A target by its digest or as `model/weights`; a verification may say `auto` for the registered one "
-        "of the artifact's identity.",
+        description="A target by its digest or as `model/weights`; a verification may say `auto` for the one of the "
+        "artifact's identity, registered or stored.",
     ),
 ]
 Checkpoints = Annotated[

@@ -18,8 +18,10 @@ class TargetRead(Answer):
     key: str | None
     inventory_sha256: str = Field(description="Of its closed list; with the identity it names the target.")
     objects: int
-    registered: bool = Field(description="Whether it came with the service; `auto` chooses among these.")
-    created_at: datetime | None = Field(description="Null for a registered one.")
+    registered: bool = Field(
+        description="Whether it came with the service; the others were stored in the project."
+    )
+    created_at: datetime | None = Field(description="When it was stored; null for a registered one.")
     links: dict[str, str]
 
     @classmethod

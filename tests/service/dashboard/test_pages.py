@@ -451,7 +451,8 @@ def test_claims_stand_apart_from_what_was_done_and_proved(world: World, visitor:
     marks = [tuple(word in row for word in ("says so", "converted", "verified")) for row in rows]
     assert marks.count((True, True, True)) == 2  # recipe and checkpoint
     assert marks.count((False, True, True)) == 2
-    assert marks.count((False, False, True)) == 2
+    assert marks.count((False, False, True)) == 1  # the target; which version checked stands below
+    assert "Checked by ninfer-gate" in page.text
     hostile = read(visitor, PAGES["hostile artifact"](world.scene))
     assert "claims, unverified" in hostile.text
     assert (
