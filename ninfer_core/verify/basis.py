@@ -100,9 +100,10 @@ def settle(artifact: Artifact, asked: Asked, against: Against, findings: Finding
     else:
         if "restrictions" in asked:
             _restrictions(basis, artifact, recipe)
-            compared = "parity" in asked and against.plan is not None and not broken
-            if not compared and not _fills(recipe, basis.target):
-                compare_identity(artifact, recipe, "restrictions.identity_differs", findings)
+        demanded = "restrictions" in asked or "relations" in asked
+        compared = "parity" in asked and against.plan is not None and not broken
+        if demanded and not compared and not _fills(recipe, basis.target):
+            compare_identity(artifact, recipe, "restrictions.identity_differs", findings)
         if "relations" in asked and not broken:
             # Only here: it brings in the compiler, which a look at the directory does without.
             from ninfer_core.verify.relations import relation_tasks

@@ -151,13 +151,16 @@ def test_a_recipe_speaks_for_all_the_objects_that_it_makes(restrictions, tmp_pat
     assert report.verdict == "incomplete"
 
 
-def test_the_recipe_of_another_model_fails(tmp_path: Path):
+@pytest.mark.parametrize("check", ["restrictions", "relations"])
+def test_the_recipe_of_another_model_fails(check, tmp_path: Path):
+    """Whichever of its demands is asked about."""
     path = write_artifact(tmp_path / "a.ninfer", {"a": words(FP32, 64)})
     document = recipe([rule("a", FP32, 64)], restrictions=[FINITE])
     document["identity"]["model_id"] = "another-model"
-    report, checks = judge(path, Against(recipe=parsed(document)), "restrictions")
+    report, checks = judge(path, Against(recipe=parsed(document)), check)
     assert [item.code for item in report.findings] == ["restrictions.identity_differs"]
-    assert (checks["restrictions"].outcome, report.verdict) == ("failed", "failed")
+    assert report.verdict == "failed"
+    assert checks["restrictions"].outcome == ("failed" if check == "restrictions" else "not_asked")
 
 
 def test_a_bundle_that_is_absent_as_a_whole_owes_nothing(tmp_path: Path):
