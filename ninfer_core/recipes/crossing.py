@@ -21,7 +21,7 @@ from ninfer_core.recipes.restrictions import matches
 from ninfer_core.sources.checkpoint import Checkpoint
 from ninfer_core.sources.json_text import listed, printable
 
-_NAMED: Final = 16  # tensors that a finding about many of them names
+_NAMED: Final = 16  # names that a finding about many of them lists
 
 
 def check_cross(
@@ -77,17 +77,9 @@ def _check_closed(
     unread = [n for n, t in checkpoint.tensors.items() if t.dtype in check.dtypes and not uses[n].objects]
     if unread:
         dtypes = ", ".join(check.dtypes)
-        findings.add(
-            "source.dtypes_not_closed",
-            f"{len(unread):,} tensors of {check.role} with a dtype among {dtypes} are not read: {listed(unread)}.",
-            where={
-                "role": check.role,
-                "tensors": [printable(name) for name in unread[:_NAMED]],
-                "check": check.path,
-            },
-            expected="every one of them read by a rule",
-            found=listed(unread),
-            count=len(unread),
+        message = f"{len(unread):,} tensors of {check.role} with a dtype among {dtypes} are not read"
+        _add_names(
+            findings, "source.dtypes_not_closed", check, message, unread, "every one of them read by a rule"
         )
 
 
@@ -99,18 +91,8 @@ def _check_absent(check: AbsentSuffixes, recipe: Recipe, checkpoint: Checkpoint,
         if prefix + suffix in checkpoint.tensors
     ]
     if there:
-        findings.add(
-            "source.tensor_forbidden",
-            f"{check.role} holds {len(there):,} tensors that the recipe rules out: {listed(there)}.",
-            where={
-                "role": check.role,
-                "tensors": [printable(name) for name in there[:_NAMED]],
-                "check": check.path,
-            },
-            expected="none of them",
-            found=listed(there),
-            count=len(there),
-        )
+        message = f"{check.role} holds {len(there):,} tensors that the recipe rules out"
+        _add_names(findings, "source.tensor_forbidden", check, message, there, "none of them")
 
 
 def _mention_absent(check: UnusedSources, checkpoint: Checkpoint, findings: Findings) -> None:
@@ -121,18 +103,31 @@ def _mention_absent(check: UnusedSources, checkpoint: Checkpoint, findings: Find
         if not (any(matches(glob, name) for name in tensors) if "*" in glob else glob in tensors)
     ]
     if absent:
-        findings.add(
-            "source.unused_absent",
-            f"{len(absent):,} of the names that the recipe leaves out of {check.role} stand for no tensor: {listed(absent)}.",
-            where={
-                "role": check.role,
-                "names": [printable(name) for name in absent[:_NAMED]],
-                "check": check.path,
-            },
-            expected="names of tensors of the checkpoint",
-            found=listed(absent),
-            count=len(absent),
+        message = (
+            f"{len(absent):,} of the names that the recipe leaves out of {check.role} stand for no tensor"
         )
+        expected = "names of tensors of the checkpoint"
+        _add_names(findings, "source.unused_absent", check, message, absent, expected, "names")
+
+
+def _add_names(
+    findings: Findings,
+    code: str,
+    check: ClosedDtypes | AbsentSuffixes | UnusedSources,
+    message: str,
+    names: list[str],
+    expected: str,
+    key: str = "tensors",
+) -> None:
+    """One finding for all names of a role that are not as the check has it; `key` is what `where` calls them."""
+    findings.add(
+        code,
+        f"{message}: {listed(names)}.",
+        where={"role": check.role, key: [printable(name) for name in names[:_NAMED]], "check": check.path},
+        expected=expected,
+        found=listed(names),
+        count=len(names),
+    )
 
 
 def _prefixes(check: AbsentSuffixes, recipe: Recipe) -> Iterator[str]:
