@@ -57,7 +57,7 @@ def _of_rule(
     rule: Rule, restrictions: Sequence[Restriction]
 ) -> Iterator[tuple[str, tuple[Restriction, ...]]]:
     seen: dict[tuple[int, ...], tuple[Restriction, ...]] = {}  # objects of a rule mostly share one tuple
-    for name, fmt in zip(rule.objects, rule.formats, strict=True):
+    for name, fmt in rule.made:
         covering = tuple(
             index
             for index, restriction in enumerate(restrictions)
@@ -84,7 +84,7 @@ def check_scopes(faults: Faults, restrictions: Sequence[Restriction], rules: Seq
         covered = {
             name: fmt
             for rule in rules
-            for name, fmt in zip(rule.objects, rule.formats, strict=True)
+            for name, fmt in rule.made
             if restriction.scope.covers(name, rule.maker, fmt.name)
         }
         if restriction.scope.object is not None and not covered:

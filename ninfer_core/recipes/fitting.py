@@ -51,7 +51,7 @@ class Fitting:
         """One rule, whose formats are its own or the target's."""
         self.compare_names(path, rule.objects, "tensor")
         shapes, formats = [], []
-        for name, fmt in zip(rule.objects, rule.formats, strict=True):
+        for name, fmt in rule.made:
             wanted = self._target.by_name.get(name)
             if wanted is None or wanted.format is None:
                 continue
