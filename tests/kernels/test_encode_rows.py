@@ -13,10 +13,9 @@ from ninfer_core.kernels import cpu
 from ninfer_core.kernels.values import SOURCE_DTYPES, EncodeCounts, EncodeFault
 from ninfer_core.words import BFLOAT16, BINARY32, E4M3FN, finite_value, is_finite, round_to
 from tests import strategies
-from tests.kernels.floating_mode import SUPPORTED, flush_to_zero
+from tests.kernels.floating_mode import flush_to_zero, flushing
 
 dtypes = pytest.mark.parametrize("dtype", PROFILE.dtypes)
-flushing = pytest.mark.skipif(not SUPPORTED, reason="the control word is set with x86-64 instructions")
 
 
 def encode(source, dtype):

@@ -6,10 +6,10 @@ import pytest
 from ninfer_core.formats import GROUPED
 from ninfer_core.kernels import cpu
 from ninfer_core.kernels.values import SOURCE_DTYPES, GroupedPlanes
-from tests.kernels.floating_mode import SUPPORTED, flush_to_zero
+from tests.kernels.floating_mode import flush_to_zero, flushing
 from tests.strategies import DTYPES
 
-pytestmark = pytest.mark.skipif(not SUPPORTED, reason="the control word is set with x86-64 instructions")
+pytestmark = flushing
 
 
 def both_ways(run):
