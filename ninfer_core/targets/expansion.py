@@ -16,7 +16,7 @@ from ninfer_core.documents.templates import (
     combinations,
     template_fault,
 )
-from ninfer_core.sources.json_text import json_path, listed
+from ninfer_core.sources.json_text import listed
 from ninfer_core.strict_json import Json
 
 STEPS_OF_A_NAME: Final = 16  # what is merely compared costs this much less than a name
@@ -121,8 +121,3 @@ def row_range(fields: Fields, member: str) -> tuple[int, int] | None:
         )
         return None
     return values[0], values[1]
-
-
-def place(path: Path) -> str:
-    """A JSON path as findings write it."""
-    return json_path(path)

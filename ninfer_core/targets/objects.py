@@ -12,8 +12,9 @@ from ninfer_core.formats import FORMATS, NumericFormat
 from ninfer_core.layouts import LAYOUTS, RESOURCE_ENCODING, canonical_layout
 from ninfer_core.layouts.base import Layout, Shape
 from ninfer_core.rejected_names import why_not
+from ninfer_core.sources.json_text import json_path
 from ninfer_core.strict_json import Json, Members
-from ninfer_core.targets.expansion import Expansion, place
+from ninfer_core.targets.expansion import Expansion
 from ninfer_core.targets.target import TargetObject
 
 Again = dict[tuple[Path, Path], dict[str, None]]  # first and second entry: the names that both make
@@ -190,8 +191,8 @@ def _refuse_again(faults: Faults, again: Again) -> None:
     for (first, path), names in again.items():
         others = f" and {len(names) - 1:,} more names are" if len(names) > 1 else " is"
         shown = f"{strict_json.show(next(iter(names)))}{others}"
-        message = f"{shown} listed here and at {place(first)}."
+        message = f"{shown} listed here and at {json_path(first)}."
         if first == path:
             message = f"{shown} made again and again: the name lacks the variable of its loop."
-        found = f"{place(first)} and {place(path)}"
-        faults.add("object_duplicate", path, message, "one entry", found, names, other=place(first))
+        found = f"{json_path(first)} and {json_path(path)}"
+        faults.add("object_duplicate", path, message, "one entry", found, names, other=json_path(first))

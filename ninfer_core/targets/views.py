@@ -8,8 +8,9 @@ from ninfer_core import strict_json
 from ninfer_core.documents.fields import Faults, Fields, Path
 from ninfer_core.documents.templates import fill
 from ninfer_core.layouts.base import MAX_RANK
+from ninfer_core.sources.json_text import json_path
 from ninfer_core.strict_json import Members
-from ninfer_core.targets.expansion import Expansion, place, row_range
+from ninfer_core.targets.expansion import Expansion, row_range
 from ninfer_core.targets.target import Alias, ExpertView, TargetObject, View
 
 Objects = Mapping[str, TargetObject]
@@ -33,7 +34,7 @@ class Names:
             self._taken[name] = path
             return True
         shown = strict_json.show(name)
-        other = "an object" if first is None else place(first)
+        other = "an object" if first is None else json_path(first)
         message = f"{shown} is a role here, and it is {other} too."
         faults.add("view_duplicate", path, message, "a name of its own", other, (name,), other=other)
         return False
@@ -203,8 +204,8 @@ def read_aliases(fields: Fields, expansion: Expansion, objects: Objects, names: 
         if stated == ():
             entry.wrong_value("objects", "at least one object")
         templates = [
-            expansion.check_template(text, (*entry.path("objects"), place_), variables)
-            for place_, text in enumerate(stated or ())
+            expansion.check_template(text, (*entry.path("objects"), place), variables)
+            for place, text in enumerate(stated or ())
         ]
         bound = tuple(text for text in templates if text is not None)
         axes, rows = entry.integers("axes"), row_range(entry, "rows")
