@@ -3,7 +3,6 @@
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
 from threading import Lock
 from typing import Any, Final, Literal
 
@@ -23,9 +22,8 @@ from ninfer_core.words import BINARY32
 
 Words = NDArray[Any]
 
-_KEPT: Final = (
-    4  # wide rows whose largest magnitude is remembered: the threads of a pool work near each other
-)
+# Wide rows whose largest magnitude is remembered: the threads of a pool work near each other.
+_KEPT: Final = 4
 _WHAT: Final = {
     "source_not_finite": "a source value is not finite",
     "scale_overflow": "the scale does not fit binary16",
@@ -198,6 +196,7 @@ def read_share(component: Value, width: int, block: Block) -> Words:
 
     Raises: CutShort, CannotRead.
     """
-    per_word = width * prod(component.shape[:1]) // prod(component.shape)
+    words = component.shape[1]
+    per_word = width // words
     own = Block(block.row, block.rows, block.column // per_word, block.columns // per_word)
-    return read_block(component, component.shape[1], own)
+    return read_block(component, words, own)
