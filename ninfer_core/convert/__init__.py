@@ -16,7 +16,7 @@ from ninfer_core.identity import FileDigest
 from ninfer_core.io import ByteSource, Progress, no_progress
 from ninfer_core.recipes.plan import Plan
 from ninfer_core.verify.files import digest_tasks
-from ninfer_core.verify.outcomes import Encoded, Outcome
+from ninfer_core.verify.outcomes import Encoded, Outcome, Outcomes
 from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.totals import Totals
 
@@ -78,14 +78,12 @@ def _publish(
         file.close()
 
 
-def _digests(outcomes: Iterable[Outcome]) -> list[FileDigest]:
-    found = []
+def _digests(outcomes: Sequence[Outcome]) -> list[FileDigest]:
     for outcome in outcomes:
         if isinstance(outcome, CutShort | CannotRead):
             raise outcome
-        if isinstance(outcome, FileDigest):
-            found.append(outcome)
-    return found
+    done = Outcomes(outcomes)
+    return [done.take(FileDigest) for _ in outcomes]
 
 
 def _without_sink(run: Callable[[], Outcome], _: Sink) -> Outcome:
