@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ninfer_core.governance.entries import Meaning, meanings
-from ninfer_core.retired import LOCK, Retired, read_retired
+from ninfer_core.retired import LOCK, find_retired, read_retired
 
 SCHEMA: Final = "ninfer-gate/registry-lock/1"
 
@@ -45,7 +45,7 @@ def compare(lock: dict[str, Any], held: Sequence[Meaning]) -> Differences:
     new, changed, reused = [], [], []
     for meaning in held:
         entry = locked.get((meaning.registry, meaning.name))
-        former = _former(retired, meaning)
+        former = find_retired(retired, meaning.registry, meaning.name)
         if former is not None:
             reused.append(f"{meaning.registry} {former}")
         elif entry is None:
@@ -62,11 +62,6 @@ def compare(lock: dict[str, Any], held: Sequence[Meaning]) -> Differences:
         if (registry, name) not in names
     ]
     return Differences(tuple(new), tuple(changed), tuple(gone), tuple(reused))
-
-
-def _former(retired: Sequence[Retired], meaning: Meaning) -> Retired | None:
-    own = (one for one in retired if one.registry == meaning.registry)
-    return next((one for one in own if meaning.name in (one.name, *one.spellings)), None)
 
 
 def with_new(lock: dict[str, Any], new: Sequence[Meaning]) -> dict[str, Any]:

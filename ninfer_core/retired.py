@@ -4,6 +4,7 @@ They stand in `registry.lock.json`, beside the digests of what is registered tod
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -45,7 +46,10 @@ def read_retired(lock: dict[str, Any]) -> tuple[Retired, ...]:
 
 def retirement(registry: str, name: str) -> Retired | None:
     """What became of a name, or of a spelling, that `registry` once held; None when it never did or still does."""
-    for one in retired_names():
-        if one.registry == registry and name in (one.name, *one.spellings):
-            return one
-    return None
+    return find_retired(retired_names(), registry, name)
+
+
+def find_retired(retired: Iterable[Retired], registry: str, name: str) -> Retired | None:
+    """The entry of `registry` among `retired` that a name, or a spelling, belongs to."""
+    own = (one for one in retired if one.registry == registry)
+    return next((one for one in own if name in (one.name, *one.spellings)), None)
