@@ -14,7 +14,6 @@ from service.cli.findings_view import show_findings
 from service.cli.screen import NAME_WANTED, aligned, console, fitted, hanging, narrowed, show_left_out, styled
 from service.text import UNKNOWN, clean, digest, number, plural, seconds, shorten, size
 
-WORST = 10
 _FACT_WANTED = 60  # characters of the name of a fact
 _NOT_STATED = "not stated"
 _VERDICTS: dict[Verdict, tuple[str, str]] = {

@@ -18,7 +18,7 @@ DEBUG: ContextVar[bool] = ContextVar("debug", default=False)  # whether tracebac
 _ADVICE = {
     "cannot_read": "Check that the path is there, that it is a file or folder of the right kind, and that you may read it.",
     "leads_outside": "Put the file itself into the folder, or name the folder that it really lies in.",
-    "cannot_write": "Check that the folder exists and has room, that you may write to it.",
+    "cannot_write": "Check that the folder exists and has room, and that you may write to it.",
     "cut_short": "The file became shorter while it was read; try again when nobody writes to it.",
 }
 
