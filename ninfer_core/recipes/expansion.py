@@ -56,7 +56,7 @@ def compare_checks(recipe: "Recipe", findings: Findings) -> None:
     found = Findings()
 
     def compare(member: str, want: object, have: object, **where: object) -> None:
-        if want is not None and want != have:
+        if want != have:
             found.add(
                 "recipe.checks_differ",
                 f"{member} is stated as {want}, the document as it is read here gives {have}.",
@@ -71,11 +71,17 @@ def compare_checks(recipe: "Recipe", findings: Findings) -> None:
         compare("recipe_sha256", stated.recipe_sha256, recipe_sha256(recipe))
     if stated.encodes:
         counts = Counter(rule.maker for rule in recipe.rules for _ in rule.objects)
-        compare("encodes", dict(sorted(stated.encodes.items())), dict(sorted(counts.items())))
+        compare("encodes", _sorted(stated.encodes), _sorted(counts))
     if stated.source_requirements:
         ours = source_requirements(recipe)
-        for role, requirement in stated.source_requirements.items():
-            have = ours.get(role)
-            compare("source_requirements", requirement.sha256, have.sha256 if have else None, role=role)
+        for role, one in stated.source_requirements.items():
+            have = ours.get(role, _requirement({}))
+            compare("source_requirements", one.tensors, have.tensors, role=role)
+            compare("source_requirements", _sorted(one.dtypes), _sorted(have.dtypes), role=role)
+            compare("source_requirements", one.sha256, have.sha256, role=role)
     found.blame("recipe")
     findings.extend(found)
+
+
+def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items()))

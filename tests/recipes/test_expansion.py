@@ -95,6 +95,22 @@ def test_other_checks_are_an_advisory_each() -> None:
     ]
 
 
+def test_counts_of_source_tensors_are_compared_beside_their_hash() -> None:
+    lines = hashlib.sha256(b"w|2,4|F32\n").hexdigest()
+    sound = {"tensors": 1, "dtypes": {"F32": 1}, "sha256": lines}
+    for wrong, found in (
+        ({}, []),
+        ({"tensors": 2}, ["1"]),
+        ({"dtypes": {"F32": 1, "U8": 1}}, ["{'F32': 1}"]),
+    ):
+        findings = Findings()
+        checks = {"source_requirements": {"base": {**sound, **wrong}}}
+        compare_checks(recipe_of(document(checks=checks)), findings)
+        assert [(f.code, f.where["role"], f.found) for f in findings] == [
+            ("recipe.checks_differ", "base", one) for one in found
+        ]
+
+
 def test_a_tree_is_hashed_as_sorted_lines() -> None:
     rules = [
         {"object": "o{l}", "each": {"l": "s"}, "format": "BF16", "encode": "copy_words", "value": tensor("t{l}", [2], "BF16")}
