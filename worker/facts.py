@@ -127,13 +127,9 @@ def _characters(value: Any) -> int:
         return sum(len(name) + _characters(member) for name, member in value.items())
     if isinstance(value, Huge):
         return len(value.text)
-    return (
-        sum(map(_characters, value))
-        if isinstance(value, list)
-        else len(value)
-        if isinstance(value, str)
-        else 0
-    )
+    if isinstance(value, list):
+        return sum(map(_characters, value))
+    return len(value) if isinstance(value, str) else 0
 
 
 def _plain(value: Any) -> Any:

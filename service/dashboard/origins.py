@@ -68,8 +68,8 @@ def origins(edges: Iterable[Edge], names: Mapping[str, str]) -> list[Origin]:
                 one.verified = f"/runs/{edge.origin_id}"
         if edge.value in names and names[edge.value] not in one.names:
             one.names.append(names[edge.value])
-    place = {kind: number for number, kind in enumerate(KINDS)}
-    return sorted(found.values(), key=lambda one: (place.get(one.kind, 9), one.role, one.value))  # type: ignore[call-overload]  # any text
+    place: dict[str, int] = {kind: number for number, kind in enumerate(KINDS)}
+    return sorted(found.values(), key=lambda one: (place[one.kind], one.role, one.value))
 
 
 def chain_of(session: Session, project_id: str, artifact: Artifact) -> dict[str, Any]:

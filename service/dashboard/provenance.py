@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Path
 from starlette.requests import Request
@@ -19,7 +19,7 @@ from service.dashboard.origins import origins
 from service.dashboard.render import page
 from service.errors import InvalidRequest
 from service.records.pages import Page
-from service.records.provenance import Basis, Derived
+from service.records.provenance import KINDS, Basis, Derived
 
 router = APIRouter(route_class=PageRoute)
 FOUND: Final = 50
@@ -35,13 +35,12 @@ class Asked:
     encoder_profile: Text = None
     format: Text = None
     tool_version: Text = None
-    basis: Literal["claimed", "converted", "verified"] | None = None
+    basis: Basis | None = None
 
     @property
     def conditions(self) -> dict[str, str]:
         """Those that are given, without the white space that comes along when something is pasted."""
-        members = ("recipe", "checkpoint", "target", "encoder_profile", "format", "tool_version")
-        given = {name: (getattr(self, name) or "").strip() for name in members}
+        given = {kind: (getattr(self, kind) or "").strip() for kind in KINDS}
         return {name: value for name, value in given.items() if value}
 
 
@@ -59,7 +58,7 @@ def search(
                 visiting.parts,
                 visiting.project_id,
                 provenance.conditions(conditions),
-                basis=_basis(asked.basis),
+                basis=asked.basis,
                 limit=FOUND,
                 cursor=cursor,
             )
@@ -79,18 +78,11 @@ def search(
     )
 
 
-def _basis(text: str | None) -> Basis | None:
-    match text:
-        case "claimed" | "converted" | "verified":
-            return text
-    return None
-
-
 @router.get("/tensors/{identity}")
 def tensor(
     visiting: Visiting,
     request: Request,
-    identity: Annotated[str, Path(pattern="^sha256:[0-9a-f]{64}$")],
+    identity: Digest,
     cursor: Text = None,
 ) -> Response:
     """Where a tensor lies."""

@@ -2,14 +2,14 @@
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ninfer_core.targets import View
 from service import targets
 from service.dashboard.access import Visiting
-from service.dashboard.artifacts import Text
+from service.dashboard.artifacts import Digest, Text
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.render import page
 from service.records import provenance
@@ -32,7 +32,7 @@ def listing(visiting: Visiting, request: Request, cursor: Text = None) -> Respon
 def target(
     visiting: Visiting,
     request: Request,
-    digest: Annotated[str, Path(pattern="^sha256:[0-9a-f]{64}$")],
+    digest: Digest,
     name: Text = None,
     begin: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
 ) -> Response:
