@@ -30,7 +30,6 @@ from service.errors import (
     TooSlow,
 )
 from service.parts import Parts
-from service.text import plural
 
 BODY_ERRORS: Final[tuple[type[ServiceError], ...]] = (
     JsonMalformed,
@@ -125,11 +124,7 @@ def fitting(adapter: TypeAdapter[Model], document: Json) -> Body[Model]:
         return Body(adapter.validate_python(document), document)
     except ValidationError as error:
         if error.error_count() > _MOST_FAULTS:
-            fault = Fault(
-                "body",
-                "$",
-                f"{plural(error.error_count(), 'place')} {'does' if error.error_count() == 1 else 'do'} not fit",
-            )
+            fault = Fault("body", "$", f"{error.error_count():,} places do not fit")
             raise InvalidRequest("The body does not fit in more places than can be listed.", fault) from None
         tag = document.get("type") if isinstance(document, dict) else None
         listed = [
