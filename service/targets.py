@@ -1,6 +1,6 @@
 """Targets: contracts of what an artifact holds. The registered ones are served beside those that a project stored."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -138,11 +138,6 @@ def page(parts: Parts, project_id: str, *, limit: int, cursor: str | None) -> Pa
     if len(known) == limit:
         return Page(known, encode(_REGISTERED, end) if stored.items else None)
     return Page([*known, *map(_of_row, stored.items)], stored.next)
-
-
-def named(identity: str) -> Iterator[Contract]:
-    """The registered targets that a person may mean by `model/weights`."""
-    return (target for target in TARGETS if target.identity == identity)
 
 
 def _place(cursor: str | None) -> int | None:
