@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 
 from ninfer_core.compare import NOT_COMPARED
 from ninfer_core.compare.comparison import Status, json_pieces, ranks
-from service.errors import ComparisonNotFound, Fault, InvalidRequest, ReferenceUnknown
+from service.errors import ComparisonNotFound, Fault, InvalidRequest
+from service.job_requests import unknown
 from service.parts import Parts
 from service.records import comparisons, content, jobs, views
 from service.records.comparisons import Order
@@ -57,8 +58,7 @@ def settled(session: Session, project_id: str, request: Compare) -> tuple[dict[s
 def _artifact(session: Session, project_id: str, member: str, digest: str) -> Artifact:
     artifact = content.find_artifact(session, project_id, digest)
     if artifact is None:
-        detail = f"this project holds no artifact {digest}"
-        raise ReferenceUnknown(f"T{detail[1:]}.", Fault("body", f"$.{member}", detail))
+        raise unknown("artifact", digest, f"$.{member}")
     if artifact.kind != "ninfer":
         fault = Fault("body", f"$.{member}", f"the artifact is of kind {artifact.kind}; {NOT_COMPARED}")
         raise InvalidRequest(f"{NOT_COMPARED[0].upper()}{NOT_COMPARED[1:]}.", fault)

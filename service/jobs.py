@@ -60,7 +60,7 @@ class JobView:
 def create(parts: Parts, project_id: str, request: Verify | Convert | Compare, sent: Sent) -> Job:
     """A new job, or the one that this key and body started before.
 
-    Raises: CheckUnknown, ReferenceUnknown, BlobsMissing, RecipeFaulty, RecipeMismatch, IdempotencyKeyReused.
+    Raises: CheckUnknown, ReferenceUnknown, BlobsMissing, RecipeFaulty, RecipeMismatch, InvalidRequest, IdempotencyKeyReused.
     """
     job = _known(parts, project_id, sent)
     if job is None:

@@ -140,12 +140,11 @@ def occurrences(
 
 def fact(edge: Edge) -> Document:
     """One edge as documents and pages tell it."""
-    origin = {"claimed": "artifact", "converted": "conversion", "verified": "run"}[edge.basis]
     told: Document = {"kind": edge.kind, "value": edge.value, "basis": edge.basis}
     if edge.role:
         told["role"] = edge.role
     if edge.basis != "claimed":
-        told[origin] = edge.origin_id
+        told["conversion" if edge.basis == "converted" else "run"] = edge.origin_id
     return told
 
 
