@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ninfer_core.documents.fields import Fields
-from ninfer_core.documents.sets import Sets
+from ninfer_core.documents.sets import Sets, read_set
 from ninfer_core.recipes.inputs import plain_name
 from ninfer_core.strict_json import Huge, Members, Real
 
@@ -72,13 +72,10 @@ def _layer_types(fields: Fields, sets: Sets) -> LayerTypes | None:
     reader = Fields(fields.faults, fields.raw("layer_types"), at, ("member", "set", "in_set", "otherwise"))
     member, name = reader.text("member"), reader.text("set")
     in_set, otherwise = reader.text("in_set"), reader.text("otherwise")
-    if name is not None and name not in sets:
-        known = ", ".join(sets) or "none"
-        fields.faults.add("set_unknown", reader.path("set"), f"no set {name!r}.", known, name)
+    layers = None if name is None else read_set(fields.faults, reader.path("set"), name, sets, filled=False)
+    if member is None or layers is None or in_set is None or otherwise is None:
         return None
-    if member is None or name is None or in_set is None or otherwise is None:
-        return None
-    return LayerTypes(member, frozenset(sets[name] or ()), in_set, otherwise)
+    return LayerTypes(member, frozenset(layers), in_set, otherwise)
 
 
 def _side_files(fields: Fields) -> tuple[SideFile, ...]:

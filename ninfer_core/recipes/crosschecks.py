@@ -6,12 +6,11 @@ from typing import Final, Literal
 
 from ninfer_core import strict_json
 from ninfer_core.documents.fields import Faults, Fields, Path
-from ninfer_core.documents.sets import Sets
+from ninfer_core.documents.sets import Sets, read_each
 from ninfer_core.documents.templates import assignments, combinations, fill, template_fault
-from ninfer_core.recipes.rules import read_set
 from ninfer_core.sources.dtypes import DTYPES
 from ninfer_core.sources.json_text import json_path, listed
-from ninfer_core.strict_json import Json, Members
+from ninfer_core.strict_json import Json
 
 PrefixKind = Literal["nvfp4_matrix", "fp8_row_matrix", "compared"]
 
@@ -203,24 +202,20 @@ class CrossCheckReader:
 
     def _expanded(self, value: Json, path: Path, room: int) -> tuple[str, ...] | None:
         fields = Fields(self._faults, value, path, ("name",), ("each",))
-        template, members = fields.text("name"), fields.object("each") or Members()
-        each = []
-        for variable, name in members.items():
-            values = read_set(fields, (*fields.path("each"), variable), name, self._sets)
-            if values:
-                each.append((variable, values))
-        if template is None or len(each) != len(members):
+        template = fields.text("name")
+        each, variables = read_each(fields, self._sets)
+        if template is None or each is None:
             return None
-        if fault := template_fault(template, members):
+        if fault := template_fault(template, variables):
             expected, shown = "braces around variables of `each` only", strict_json.show(template)
             self._faults.add("template_invalid", fields.path("name"), f"{fault}.", expected, shown)
             return None
-        count = combinations(tuple(each), room)
+        count = combinations(each, room)
         if count > room:
             message = f"at least {count:,} more names."
             self._faults.add("too_many_objects", path, message, f"{MAX_NAMES:,} in all", f"{count:,} more")
             return None
-        return tuple(fill(template, values) for values in assignments(tuple(each)))
+        return tuple(fill(template, values) for values in assignments(each))
 
 
 _Read = Callable[[CrossCheckReader, Fields], CrossCheck | None]

@@ -1,12 +1,12 @@
 """One rule: which objects it makes, from what value, in which formats, by which encoder; judged before any work."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ninfer_core import strict_json
 from ninfer_core.documents.fields import Faults, Fields, Path
-from ninfer_core.documents.sets import Sets
+from ninfer_core.documents.sets import Sets, read_each
 from ninfer_core.documents.templates import (
     MAX_EXPANSION,
     NAME_COST,
@@ -27,7 +27,7 @@ from ninfer_core.recipes.nodes import Tensor, leaves
 from ninfer_core.recipes.operations import ValueReader
 from ninfer_core.recipes.producers import Producer, read_producer
 from ninfer_core.rejected_names import why_not
-from ninfer_core.sources.json_text import json_path, listed
+from ninfer_core.sources.json_text import json_path
 from ninfer_core.strict_json import Json, Members
 from ninfer_core.targets import Target
 
@@ -97,7 +97,7 @@ class RuleReader:
         fields = Fields(self._faults, value, path, required, optional)
         if not isinstance(value, Members):
             return None
-        each, variables = self._each(fields)
+        each, variables = read_each(fields, self._sets)
         name = fields.text("object")
         if name is not None and (fault := template_fault(name, variables)):
             shown = strict_json.show(name)
@@ -152,19 +152,6 @@ class RuleReader:
         elif not isinstance(tree, BundleTree) and tree.dtype == "I32" and len(tree.shape) == 1:
             self._known.vectors |= dict.fromkeys(objects, tree.shape[0])
 
-    def _each(self, fields: Fields) -> tuple[Each | None, Collection[str]]:
-        """Variables and their values; the values are None after a finding."""
-        members: Mapping[str, Json] = fields.object("each") or {}
-        each: list[tuple[str, tuple[int, ...]]] = []
-        for variable, name in members.items():
-            values = read_set(fields, (*fields.path("each"), variable), name, self._sets)
-            if values:
-                each.append((variable, values))
-        complete = len(each) == len(members) and (
-            "each" not in fields or isinstance(fields.raw("each"), dict)
-        )
-        return (tuple(each) if complete else None), members
-
     def _formats(self, fields: Fields, objects: tuple[str, ...]) -> tuple[NumericFormat | None, ...]:
         """The format of each object, stated by the rule or else by the target."""
         if "format" not in fields:
@@ -217,20 +204,6 @@ def gathers(value: Json) -> bool:
     if isinstance(value, Members):
         return value.get("op") == "gather_rows" or any(gathers(member) for member in value.values())
     return isinstance(value, list) and any(gathers(member) for member in value)
-
-
-def read_set(fields: Fields, path: Path, name: Json, sets: Sets) -> tuple[int, ...] | None:
-    """The filled set that a variable runs through; None after a finding."""
-    if not isinstance(name, str) or name not in sets:
-        shown = strict_json.show(name)
-        known = listed(sets)
-        fields.faults.add("set_unknown", path, f"no set {shown}.", known, shown)
-        return None
-    values = sets[name]
-    if values is not None and not values:
-        message = f"the set {strict_json.show(name)} is empty, so nothing comes of it."
-        fields.faults.add("set_empty", path, message, "a filled set", "an empty set")
-    return values
 
 
 def _has_producer(value: Json) -> bool:
