@@ -8,7 +8,7 @@ from typing import cast
 
 from ninfer_core.containers.output import Output, Sink
 from ninfer_core.containers.publish import NewFile, publish, require_free
-from ninfer_core.convert.draft import Draft
+from ninfer_core.convert.draft import Draft, without_sink
 from ninfer_core.convert.result import SCHEMA, Conversion, Written, refused_json
 from ninfer_core.errors import CannotRead, CutShort
 from ninfer_core.findings import Findings
@@ -54,7 +54,7 @@ def convert(
     hashing = [] if record is None else list(digest_tasks(record.files, pool))
     started(Totals(draft.totals.objects, draft.totals.bytes + sum(task.bytes for task in hashing)))
     with Output(draft.blueprint, out) as output:
-        work: list[Callable[[Sink], Outcome]] = [partial(_without_sink, task.run) for task in hashing]
+        work: list[Callable[[Sink], Outcome]] = [partial(without_sink, task.run) for task in hashing]
         done = pool.run([*work, *(task.run for task in draft.tasks)], output)
         digests = _digests(done[: len(hashing)])
         conversion = draft.compose(cast(Iterable[Encoded | Findings], done[len(hashing) :]), output)
@@ -84,10 +84,6 @@ def _digests(outcomes: Sequence[Outcome]) -> list[FileDigest]:
             raise outcome
     done = Outcomes(outcomes)
     return [done.take(FileDigest) for _ in outcomes]
-
-
-def _without_sink(run: Callable[[], Outcome], _: Sink) -> Outcome:
-    return run()
 
 
 __all__ = ["SCHEMA", "Conversion", "Draft", "Record", "Sink", "Written", "convert", "refused_json"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import TypeVar
 
 from ninfer_core.containers.directory import TensorObject
 from ninfer_core.containers.ninfer import read_artifact
@@ -30,6 +31,8 @@ from ninfer_core.verify.outcomes import Encoded, Outcomes
 from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.task import Task
 from ninfer_core.verify.totals import Totals
+
+Yield = TypeVar("Yield")
 
 
 class Draft:
@@ -67,7 +70,7 @@ class Draft:
         tasks: list[Task[[Sink], Encoded | Findings]] = []
         if not self._found.errors:
             compared = source_tasks(plan, pool)
-            tasks += (Task(task.bytes, partial(_without_sink, task.run)) for task in compared)
+            tasks += (Task(task.bytes, partial(without_sink, task.run)) for task in compared)
             for ordinal in range(len(specs)):
                 before = len(tasks)
                 tasks += self._object_tasks(ordinal)
@@ -174,7 +177,8 @@ class Draft:
                 )
 
 
-def _without_sink(run: Callable[[], Findings], _: Sink) -> Findings:
+def without_sink(run: Callable[[], Yield], _: Sink) -> Yield:
+    """What a task yields that writes nothing, run among those that do."""
     return run()
 
 
