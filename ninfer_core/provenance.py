@@ -19,7 +19,7 @@ from ninfer_core.identity import FileDigest, artifact_digest
 from ninfer_core.layouts import RESOURCE_ENCODING
 from ninfer_core.recipes.accounting import accounting_json
 from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan
-from ninfer_core.registry_lock import read_lock
+from ninfer_core.registry_lock import locked_digest
 from ninfer_core.verify.report import finding_json
 
 SCHEMA: Final = "ninfer-gate/provenance-record/1"
@@ -140,11 +140,12 @@ def _source(plan: Plan, role: str, files: Sequence[FileDigest], claim: Claim | N
 
 def _profiles(plan: Plan) -> list[dict[str, Any]]:
     used = {item.encode for item in plan.objects if isinstance(item, TensorPlan)}
-    locked = {
-        one["name"]: one["digest"] for one in read_lock()["entries"] if one["registry"] == PROFILES.what
-    }
     return [
-        {"name": profile.name, "version": profile.version, "semantic_digest": locked.get(profile.name)}
+        {
+            "name": profile.name,
+            "version": profile.version,
+            "semantic_digest": locked_digest(PROFILES.what, profile.name),
+        }
         for profile in PROFILES
         if profile.name in used
     ]

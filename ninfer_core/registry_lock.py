@@ -38,6 +38,14 @@ def read_lock(path: Path = LOCK) -> dict[str, Any]:
     return lock
 
 
+def locked_digest(registry: str, name: str) -> str | None:
+    """The digest of a meaning in the lock; None for a name that is not locked."""
+    entries = read_lock()["entries"]
+    return next(
+        (one["digest"] for one in entries if (one["registry"], one["name"]) == (registry, name)), None
+    )
+
+
 def compare(lock: dict[str, Any], held: Sequence[Meaning]) -> Differences:
     """The differences between a lock and the meanings that are registered."""
     locked = {(one["registry"], one["name"]): one for one in lock["entries"]}

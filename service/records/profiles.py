@@ -11,7 +11,7 @@ from ninfer_core.encoders import PROFILES
 from ninfer_core.encoders import EncoderProfile as Profile
 from ninfer_core.encoders.known_answers import known_answers
 from ninfer_core.identity import DIGEST_PREFIX, canonical_digest
-from ninfer_core.registry_lock import read_lock
+from ninfer_core.registry_lock import locked_digest
 from service.records.errors import ProfileChanged
 from service.records.models import EncoderProfile
 from service.records.types import now
@@ -38,14 +38,7 @@ def vectors_digest(profile: Profile) -> str:
 
 def semantic_digest(profile: Profile) -> str | None:
     """The digest of its meaning in the registry lock."""
-    return next(
-        (
-            entry["digest"]
-            for entry in read_lock()["entries"]
-            if (entry["registry"], entry["name"]) == (PROFILES.what, profile.name)
-        ),
-        None,
-    )
+    return locked_digest(PROFILES.what, profile.name)
 
 
 @cache
