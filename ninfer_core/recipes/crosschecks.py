@@ -7,7 +7,8 @@ from typing import Final, Literal
 from ninfer_core import strict_json
 from ninfer_core.documents.fields import Faults, Fields, Path
 from ninfer_core.documents.sets import Sets, read_each
-from ninfer_core.documents.templates import assignments, combinations, fill, template_fault
+from ninfer_core.documents.templates import assignments, combinations, fill
+from ninfer_core.recipes.reading import read_dtype, read_role, sound_template
 from ninfer_core.sources.dtypes import DTYPES
 from ninfer_core.sources.json_text import json_path, listed
 from ninfer_core.strict_json import Json
@@ -104,7 +105,7 @@ class CrossCheckReader:
     def equal_source_tensors(self, fields: Fields) -> EqualSourceTensors | None:
         """`equal_source_tensors`."""
         left, right = self._two_roles(fields)
-        dtype, count = self._dtype(fields), fields.integer("count", 1)
+        dtype, count = read_dtype(fields), fields.integer("count", 1)
         names = self._names(fields)
         if names is not None and count is not None and len(names) != count:
             message = f"{len(names):,} names where the check counts {count:,}."
@@ -173,20 +174,7 @@ class CrossCheckReader:
         return left, right
 
     def _role(self, fields: Fields, member: str) -> str | None:
-        role = fields.text(member)
-        if role is not None and role not in self._roles:
-            shown, known = strict_json.show(role), listed(self._roles)
-            self._faults.add("source_undefined", fields.path(member), f"no source {shown}.", known, shown)
-            return None
-        return role
-
-    def _dtype(self, fields: Fields) -> str | None:
-        dtype = fields.text("dtype")
-        if dtype is not None and dtype not in DTYPES:
-            shown, known = strict_json.show(dtype), ", ".join(DTYPES.names)
-            self._faults.add("dtype_unknown", fields.path("dtype"), f"unknown dtype {shown}.", known, shown)
-            return None
-        return dtype
+        return read_role(fields, member, self._roles)
 
     def _names(self, fields: Fields) -> tuple[str, ...] | None:
         values = fields.array("names")
@@ -202,13 +190,12 @@ class CrossCheckReader:
 
     def _expanded(self, value: Json, path: Path, room: int) -> tuple[str, ...] | None:
         fields = Fields(self._faults, value, path, ("name",), ("each",))
-        template = fields.text("name")
+        name = fields.text("name")
         each, variables = read_each(fields, self._sets)
-        if template is None or each is None:
+        if each is None:
             return None
-        if fault := template_fault(template, variables):
-            expected, shown = "braces around variables of `each` only", strict_json.show(template)
-            self._faults.add("template_invalid", fields.path("name"), f"{fault}.", expected, shown)
+        template = sound_template(self._faults, name, fields.path("name"), variables)
+        if template is None:
             return None
         count = combinations(each, room)
         if count > room:

@@ -2,7 +2,6 @@
 
 from math import prod
 
-from ninfer_core import strict_json
 from ninfer_core.documents.fields import Fields
 from ninfer_core.layouts.base import Shape
 from ninfer_core.recipes.bundles import (
@@ -13,19 +12,13 @@ from ninfer_core.recipes.bundles import (
     PartTree,
 )
 from ninfer_core.recipes.nodes import Tensor
-from ninfer_core.recipes.reading import Reader, misfit
-from ninfer_core.sources.dtypes import DTYPES
+from ninfer_core.recipes.reading import Reader, misfit, read_dtype
 
 
 def read_tensor(reader: Reader, fields: Fields) -> Tensor | None:
     """`tensor`: a source tensor of just this shape and dtype."""
-    role, dtype, shape = reader.role(fields), fields.text("dtype"), reader.shape(fields)
+    role, dtype, shape = reader.role(fields), read_dtype(fields), reader.shape(fields)
     name = reader.template(fields.text("name"), fields.path("name"))
-    if dtype is not None and dtype not in DTYPES:
-        shown = strict_json.show(dtype)
-        known = ", ".join(DTYPES.names)
-        reader.faults.add("dtype_unknown", fields.path("dtype"), f"unknown dtype {shown}.", known, shown)
-        dtype = None
     if role is None or name is None or dtype is None or shape is None:
         return None
     return Tensor(role, name, shape, dtype)

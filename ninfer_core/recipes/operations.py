@@ -9,13 +9,12 @@ from math import prod
 
 from ninfer_core import strict_json
 from ninfer_core.documents.fields import Faults, Fields, Path
-from ninfer_core.documents.templates import template_fault
 from ninfer_core.layouts.base import MAX_RANK, U64_MAX, Shape
 from ninfer_core.recipes import matrices, moves, vectors
 from ninfer_core.recipes.bundles import Tree
 from ninfer_core.recipes.inputs import Known
+from ninfer_core.recipes.reading import read_role, sound_template
 from ninfer_core.registry import Closed
-from ninfer_core.sources.json_text import listed
 from ninfer_core.strict_json import Json, Members
 
 
@@ -73,21 +72,11 @@ class ValueReader:
 
     def role(self, fields: Fields) -> str | None:
         """The member `from`: a role of the document."""
-        role = fields.text("from")
-        if role is not None and role not in self.known.roles:
-            shown = strict_json.show(role)
-            known = listed(self.known.roles)
-            self.faults.add("source_undefined", fields.path("from"), f"no source {shown}.", known, shown)
-            return None
-        return role
+        return read_role(fields, "from", self.known.roles)
 
     def template(self, text: str | None, path: Path) -> str | None:
         """A name whose braces hold variables of the rule."""
-        if text is not None and (fault := template_fault(text, self.variables)):
-            expected = "braces around variables of `each` only"
-            self.faults.add("template_invalid", path, f"{fault}.", expected, strict_json.show(text))
-            return None
-        return text
+        return sound_template(self.faults, text, path, self.variables)
 
 
 OPERATIONS: Closed[Operation] = Closed(

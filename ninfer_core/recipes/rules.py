@@ -14,7 +14,6 @@ from ninfer_core.documents.templates import (
     assignments,
     combinations,
     fill,
-    template_fault,
 )
 from ninfer_core.errors import IllegalShape, SizeOverflow
 from ninfer_core.formats import FORMATS, NumericFormat
@@ -26,6 +25,7 @@ from ninfer_core.recipes.inputs import Known
 from ninfer_core.recipes.nodes import Tensor, leaves
 from ninfer_core.recipes.operations import ValueReader
 from ninfer_core.recipes.producers import Producer, read_producer
+from ninfer_core.recipes.reading import sound_template
 from ninfer_core.rejected_names import why_not
 from ninfer_core.sources.json_text import json_path
 from ninfer_core.strict_json import Json, Members
@@ -98,12 +98,7 @@ class RuleReader:
         if not isinstance(value, Members):
             return None
         each, variables = read_each(fields, self._sets)
-        name = fields.text("object")
-        if name is not None and (fault := template_fault(name, variables)):
-            shown = strict_json.show(name)
-            expected = "braces around variables of `each` only"
-            self._faults.add("template_invalid", fields.path("object"), f"{fault}.", expected, shown)
-            name = None
+        name = sound_template(self._faults, fields.text("object"), fields.path("object"), variables)
         reader = ValueReader(self._faults, self._known, variables)
         tree = reader.read(fields.raw("value"), fields.path("value")) if "value" in fields else None
         producer = read_producer(fields)
