@@ -20,7 +20,7 @@ from service.blobs import BlobFiles
 from service.errors import ObjectNotFound
 from service.parts import Parts
 from service.provenance import MOST_CONVERSIONS, MOST_RUNS, Canonical
-from service.records import chain, content, identities
+from service.records import chain, content, identities, views
 from service.records.models import Artifact, Conversion, Job, Object, Result, Run
 from service.reports import object_json
 
@@ -129,8 +129,8 @@ def _material(session: Session, project_id: str, origin: Origin) -> Material | N
     recipe = content.recipe(session, project_id, origin.recipe)
     if recipe is None:
         return None
-    rows = chain.checkpoints(session, project_id, set(origin.checkpoints.values()))
-    digests = {row.id: row.digest for row in rows}
+    rows = views.checkpoints(session, project_id, set(origin.checkpoints.values()))
+    digests = {id_: row.digest for id_, row in rows.items()}
     files = chain.checkpoint_files(session, digests)
     target = targets.contract(session, project_id, origin.target) if origin.target is not None else None
     return Material(

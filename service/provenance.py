@@ -21,7 +21,7 @@ from service import targets
 from service.artifacts import find
 from service.errors import Fault, InvalidRequest
 from service.parts import Parts
-from service.records import chain, content, identities, provenance
+from service.records import chain, content, identities, provenance, views
 from service.records.identities import Occurrence
 from service.records.models import (
     Artifact,
@@ -232,7 +232,7 @@ def _named(
         "targets": [_target(target) for target in known if target is not None],
         "checkpoints": [
             _checkpoint(row, files.get(row.id, []), edges)
-            for row in chain.checkpoints(session, project_id, ids)
+            for _, row in sorted(views.checkpoints(session, project_id, ids).items())
         ],
         "encoder_profiles": [_profile(row) for row in chain.profiles(session, profiles)],
     }

@@ -61,12 +61,6 @@ def recipes(session: Session, project_id: str, digests: Collection[str]) -> list
     return list(session.scalars(query.order_by(Recipe.digest)))
 
 
-def checkpoints(session: Session, project_id: str, ids: Collection[str]) -> list[Checkpoint]:
-    """Checkpoints by id, in the order of their ids."""
-    query = select(Checkpoint).where(Checkpoint.project_id == project_id, Checkpoint.id.in_(ids))
-    return list(session.scalars(query.order_by(Checkpoint.id)))
-
-
 def checkpoint_files(session: Session, ids: Iterable[str]) -> dict[str, list[CheckpointFile]]:
     """The files of checkpoints by its id, in order."""
     found: dict[str, list[CheckpointFile]] = {}
