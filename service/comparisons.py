@@ -1,9 +1,10 @@
 """Comparisons of two artifacts: asked for, looked at, and their document put together again out of its rows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Final, Literal, TypeVar
+from itertools import chain
+from typing import Any, ClassVar, Final, Literal
 
 from sqlalchemy.orm import Session
 
@@ -16,12 +17,10 @@ from service.records import comparisons, content, jobs, views
 from service.records.comparisons import Order
 from service.records.models import Artifact, Comparison, ComparisonFinding, ComparisonObject
 from service.records.pages import Page
-from service.reports import require_final
+from service.reports import document_batches, require_final
 
 _BATCH: Final = 1_000  # rows of one short transaction
 ANSWERED: Final = ("passed", "failed", "incomplete")  # states of a job whose comparison could be made
-
-Row = TypeVar("Row", ComparisonObject, ComparisonFinding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,23 +135,14 @@ def report(parts: Parts, project_id: str, comparison_id: str) -> Iterator[str]:
     view = comparison(parts, project_id, comparison_id)
     head = require_final(view.comparison.document, view.state, ANSWERED, "comparison")
 
-    def pairs(session: Session, cursor: str | None) -> Page[ComparisonObject]:
-        return comparisons.objects(session, comparison_id, limit=_BATCH, cursor=cursor)
-
-    def notes(session: Session, cursor: str | None) -> Page[ComparisonFinding]:
-        return comparisons.findings(session, comparison_id, limit=_BATCH, cursor=cursor)
-
-    entries = (row.document for row in _every(pairs, parts))
-    noted = (row.document for row in _every(notes, parts))
-    return json_pieces(head, entries, noted)
-
-
-def _every(page: Callable[[Session, str | None], Page[Row]], parts: Parts) -> Iterator[Row]:
-    cursor: str | None = None
-    while True:
+    def pairs(cursor: str | None) -> Page[ComparisonObject]:
         with parts.database.read() as session:
-            found = page(session, cursor)
-        yield from found.items
-        cursor = found.next
-        if cursor is None:
-            return
+            return comparisons.objects(session, comparison_id, limit=_BATCH, cursor=cursor)
+
+    def notes(cursor: str | None) -> Page[ComparisonFinding]:
+        with parts.database.read() as session:
+            return comparisons.findings(session, comparison_id, limit=_BATCH, cursor=cursor)
+
+    entries = document_batches(pairs, lambda row: row.document)
+    noted = document_batches(notes, lambda row: row.document)
+    return json_pieces(head, chain.from_iterable(entries), chain.from_iterable(noted))

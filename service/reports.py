@@ -176,8 +176,8 @@ def run_report(parts: Parts, project_id: str, run_id: str) -> Iterator[str]:
             return runs.findings(session, run_id, limit=_BATCH, cursor=cursor)
 
     lists = (
-        ("objects", "coverage", _batches(objects, lambda document: document)),
-        ("findings", "coverage", _batches(findings, lambda row: row.document)),
+        ("objects", "coverage", document_batches(objects, lambda document: document)),
+        ("findings", "coverage", document_batches(findings, lambda row: row.document)),
     )
     return pieces(head, lists)
 
@@ -196,8 +196,8 @@ def conversion_report(parts: Parts, project_id: str, conversion_id: str) -> Iter
             return conversions.findings(session, conversion_id, limit=_BATCH, cursor=cursor)
 
     lists = (
-        ("objects", "recipe", _batches(objects, lambda row: row.document)),
-        ("findings", "accounting", _batches(findings, lambda row: row.document)),
+        ("objects", "recipe", document_batches(objects, lambda row: row.document)),
+        ("findings", "accounting", document_batches(findings, lambda row: row.document)),
     )
     return pieces(head, lists)
 
@@ -272,9 +272,10 @@ def require_final(
     raise NotFinal(f"The job of this {what} is {state}.", headers=headers, state=state)
 
 
-def _batches(
+def document_batches(
     page: Callable[[str | None], Page[Row]], document: Callable[[Row], Document]
 ) -> Iterator[list[Document]]:
+    """The documents of every page, page by page."""
     cursor: str | None = None
     while True:
         found = page(cursor)
