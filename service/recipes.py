@@ -1,24 +1,20 @@
 """Recipes: read whole before they are stored, known by the digest of their canonical document."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from sqlalchemy.orm import Session
 
 from ninfer_core import recipes as core
 from ninfer_core.findings import Findings
 from ninfer_core.targets import Target
-from ninfer_core.verify.report import finding_json
 from service import targets
 from service.errors import RecipeFaulty, RecipeNotFound
+from service.faulty import faulty
 from service.parts import Parts
 from service.records import content
 from service.records.models import Recipe
 from service.records.pages import Page
 from service.records.types import now
-from service.text import plural
-
-_MOST_FINDINGS: Final = 1_000  # in one refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +43,7 @@ def read(text: bytes, target: Target | None = None) -> Draft:
     findings = Findings()
     recipe = core.parse_recipe(text, findings, target=target)
     if recipe is None:
-        found = list(findings)
-        raise RecipeFaulty(
-            f"The recipe has {plural(len(found) + sum(findings.unlisted.values()), 'fault')}.",
-            findings=[finding_json(finding) for finding in found[:_MOST_FINDINGS]],
-        )
+        raise faulty(RecipeFaulty, "recipe", findings)
     return Draft(recipe, text)
 
 

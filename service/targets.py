@@ -11,17 +11,15 @@ from sqlalchemy.orm import Session
 from ninfer_core.findings import Findings
 from ninfer_core.targets import TARGETS, parse_target
 from ninfer_core.targets import Target as Contract
-from ninfer_core.verify.report import finding_json
 from service.errors import Internal, TargetFaulty, TargetNotFound
+from service.faulty import faulty
 from service.parts import Parts
 from service.records import targets
 from service.records.errors import BadCursor
 from service.records.models import Target
 from service.records.pages import Page, decode, encode, ordinal
 from service.records.types import now
-from service.text import plural
 
-_MOST_FINDINGS: Final = 1_000  # in one refusal
 _REGISTERED: Final = "targets.registered"
 
 
@@ -49,11 +47,7 @@ def push(parts: Parts, project_id: str, text: bytes) -> tuple[Listed, bool]:
     findings = Findings()
     contract = parse_target(text, findings)
     if contract is None:
-        found = list(findings)
-        raise TargetFaulty(
-            f"The target has {plural(len(found) + sum(findings.unlisted.values()), 'fault')}.",
-            findings=[finding_json(finding) for finding in found[:_MOST_FINDINGS]],
-        )
+        raise faulty(TargetFaulty, "target", findings)
     if (known := _registered(contract.digest)) is not None:
         return _of_contract(known), False
     row = Target(
