@@ -42,7 +42,7 @@ class Conditions(Paging):
         None, max_length=1_000, description="Version that made it; on the basis `verified`, that checked it."
     )
     basis: Literal["claimed", "converted", "verified"] | None = Field(
-        None, description="Only what is known on this basis."
+        None, description="Only artifacts of which it is known on this basis; every basis of it is told."
     )
 
 
