@@ -150,7 +150,7 @@ def _document(root: Members, faults: Faults, target: Target | None) -> Recipe | 
     cross_checks = CrossCheckReader(faults, sources, sets).read(fields)
     evidence, checks = _evidence(fields), read_checks(fields)
     components = _components(fields)
-    metadata = fields.object("metadata")
+    metadata = _metadata(fields)
     if not faults.findings.errors:
         # Of a document with faults these would only repeat what is missing already.
         check_scopes(faults, restrictions, sound)
@@ -232,10 +232,21 @@ def _evidence(fields: Fields) -> tuple[Evidence, ...]:
 
 
 def _components(fields: Fields) -> Members | None:
+    """What a directory of revision 3 demands of its components is demanded here already, before any work."""
     components = fields.object("components")
-    if components is not None and not isinstance(components.get("text"), Members):
-        place = fields.path("components")
-        fields.faults.add(
-            "member_missing", place, "no component named text.", "text", "nothing", member="text"
-        )
+    if components is None:
+        return None
+    every = Fields(fields.faults, components, fields.path("components"), ("text",), tuple(components))
+    for name in components:
+        component = every.object(name)
+        if component is not None:
+            Fields(fields.faults, component, every.path(name), ("config",), tuple(component)).object("config")
     return components
+
+
+def _metadata(fields: Fields) -> Members | None:
+    """As `_components`: a directory's metadata has a name."""
+    metadata = fields.object("metadata")
+    if metadata is not None:
+        Fields(fields.faults, metadata, fields.path("metadata"), ("name",), tuple(metadata)).text("name")
+    return metadata
