@@ -1,6 +1,6 @@
 """From the rows of a job to prepared work: its files opened, its recipe bound, its tasks known."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,6 +10,7 @@ from typing import cast
 from sqlalchemy.orm import Session
 
 from ninfer_core.convert import Draft, Sink
+from ninfer_core.convert.draft import without_sink
 from ninfer_core.errors import CutShort
 from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Findings
@@ -204,14 +205,10 @@ def open_draft(store: Store, job_id: str) -> Drafted:
             pool = Pool(store.threads, counting)
             facts = (output["name"], output["revision"], output["max_file_bytes"], pool)
             draft = Draft(plan, *facts, findings)
-            tasks += (Task(task.bytes, partial(_without_sink, task.run)) for task in sources.tasks(pool))
+            tasks += (Task(task.bytes, partial(without_sink, task.run)) for task in sources.tasks(pool))
             tasks += cast(Sequence[Task[[Sink], Outcome]], draft.tasks)
         digest = "" if draft is None else plans.digest(tasks)
         return Drafted(draft, tasks, digest, sources, findings, counting, stack.pop_all())
-
-
-def _without_sink(run: Callable[[], Outcome], _: Sink) -> Outcome:
-    return run()
 
 
 def _target(session: Session, project_id: str, name: str | None) -> Target | None:
