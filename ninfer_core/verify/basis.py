@@ -126,7 +126,7 @@ def _inventory(basis: Basis, artifact: Artifact, against: Against, findings: Fin
         basis.skipped["inventory"] = choice.reason
         return
     basis.target = choice.target
-    basis.excluded = inventory.compare(artifact, choice.target, against.canonical, findings).excluded
+    basis.excluded = inventory.compare(artifact, choice.target, against.canonical, findings)
     if against.canonical and artifact.revision > inventory.LAST_ORDERED_REVISION:
         basis.skipped["inventory"] = UNORDERED
 

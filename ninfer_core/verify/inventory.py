@@ -4,7 +4,6 @@ B6, placement, is judged by `unreferenced.scan`, which reads the stretches betwe
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ninfer_core.containers.directory import Artifact, ResourceObject, TensorObject
@@ -23,16 +22,10 @@ _Signature = tuple[str, Shape | None, str | None]
 LAST_ORDERED_REVISION: Final = 2  # contracts state order and placement up to it
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """What the comparison leaves for other checks."""
-
-    excluded: frozenset[int]  # ordinals of objects that fail B2 or B3: left out of C8, D and F
-    missing: tuple[str, ...]  # names of the target that the artifact lacks, absent bundles not counted
-
-
-def compare(artifact: Artifact, target: Target, canonical: bool, findings: Findings) -> Compared:
+def compare(artifact: Artifact, target: Target, canonical: bool, findings: Findings) -> frozenset[int]:
     """B1 to B5 and B7 of an artifact whose structure is sound; every difference is a finding.
+
+    Returned are the ordinals of objects that fail B2 or B3: they are left out of C8, D and F.
 
     Order is an advisory, with `canonical` an error, and a rule of revisions 1 and 2: of revision 3 it is said that
     nobody judged it. Revision 3 has no identity either, but its provenance may claim one.
@@ -57,7 +50,7 @@ def compare(artifact: Artifact, target: Target, canonical: bool, findings: Findi
     else:
         sound = {name: item for name, item in stored.items() if item.ordinal not in excluded}
         check_roles(artifact.sections, target, sound, findings)
-    return Compared(excluded, (*missing, *(name for names in partial.values() for name in names)))
+    return excluded
 
 
 def _check_revision(artifact: Artifact, target: Target, canonical: bool, findings: Findings) -> None:

@@ -10,7 +10,7 @@ from ninfer_core.containers.ninfer import read_artifact
 from ninfer_core.findings import Findings
 from ninfer_core.io import DiskFiles
 from ninfer_core.targets import Target, parse_target
-from ninfer_core.verify.inventory import Compared, compare
+from ninfer_core.verify.inventory import compare
 from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.unreferenced import scan
 
@@ -69,14 +69,14 @@ def opened(path: Path) -> tuple[Artifact | None, Findings]:
     return read_artifact(DiskFiles(path.parent), path.name, findings), findings
 
 
-def inventory(path: Path, target: Target, canonical: bool = False) -> tuple[Compared, Findings]:
-    """Check B of a file whose structure is sound."""
+def inventory(path: Path, target: Target, canonical: bool = False) -> tuple[frozenset[int], Findings]:
+    """Check B of a file whose structure is sound: the ordinals that it excludes, and what it finds."""
     artifact, findings = opened(path)
     assert artifact is not None
     assert not findings.errors, [finding.message for finding in findings]
-    compared = compare(artifact, target, canonical, findings)
+    excluded = compare(artifact, target, canonical, findings)
     findings.extend(scan(artifact, Pool(1), canonical))
-    return compared, findings
+    return excluded, findings
 
 
 def codes(findings: Findings, severity: str = "error") -> Counter[str]:
