@@ -245,8 +245,8 @@ def _components(fields: Fields) -> Members | None:
 
 
 def _metadata(fields: Fields) -> Members | None:
-    """As `_components`: a directory's metadata has a name."""
+    """As `_components`: the name in a directory's metadata, if there is one, is a nonempty text."""
     metadata = fields.object("metadata")
     if metadata is not None:
-        Fields(fields.faults, metadata, fields.path("metadata"), ("name",), tuple(metadata)).text("name")
+        Fields(fields.faults, metadata, fields.path("metadata"), (), tuple(metadata)).text("name")
     return metadata
