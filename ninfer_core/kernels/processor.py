@@ -1,0 +1,249 @@
+"""What verification, derivation and conversion ask of a device: the functions of `kernels.cpu`, and who ran them.
+
+A processor is shared by the threads of a pass. Importing this module loads no compiler; making a processor does.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from numpy.typing import NDArray
+
+from ninfer_core.formats import FORMATS, FP8_E4M3FN_ROW_BF16S, NVFP4, GroupedFormat
+from ninfer_core.kernels.values import (
+    CodeStatistics,
+    EncodeCounts,
+    EncodeFault,
+    ErrorSums,
+    GroupedPlanes,
+    WordStatistics,
+)
+
+if TYPE_CHECKING:
+    from ninfer_core.kernels.devices import Device
+
+Words = NDArray[Any]
+ROWS: Final = FP8_E4M3FN_ROW_BF16S.name
+BLOCKS: Final = NVFP4.name
+Produced = Mapping[str, tuple[str, ...]]
+"""Names of kernels that ran, sorted, by the name of the device: {"cpu": ("check.Q4G64_F16S.cpu", ...)}."""
+
+
+class Processor(Protocol):
+    """The operations on blocks; arguments, results and exceptions are those of the same names in `kernels.cpu`.
+
+    Whatever the device, the answers are the same to the last bit.
+    """
+
+    @property
+    def device(self) -> "Device": ...
+
+    def produced(self) -> Produced:
+        """What ran for the calling thread since it asked last."""
+        ...
+
+    def encode(
+        self, fmt: GroupedFormat, source: Words, dtype: str, out: GroupedPlanes
+    ) -> EncodeFault | EncodeCounts: ...
+
+    def largest_magnitudes(self, source: Words, dtype: str) -> Words: ...
+
+    def encode_rows(
+        self, source: Words, dtype: str, largest: Words, codes: Words, scales: Words
+    ) -> EncodeFault | EncodeCounts: ...
+
+    def scan_grouped(self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes) -> int: ...
+
+    def scan_row(self, codes: Words, scales: Words) -> int: ...
+
+    def scan_block_scales(self, scales: Words) -> int: ...
+
+    def same_bytes(self, a: Words, b: Words) -> bool: ...
+
+    def statistics_grouped(
+        self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, acc: CodeStatistics
+    ) -> None: ...
+
+    def statistics_row(self, codes: Words, scales: Words, acc: CodeStatistics) -> None: ...
+
+    def statistics_nvfp4(self, codes: Words, scales: Words, acc: CodeStatistics) -> None: ...
+
+    def statistics_direct(self, words: Words, dtype: str) -> WordStatistics: ...
+
+    def reconstruct_grouped(
+        self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, out: Words
+    ) -> None: ...
+
+    def reconstruct_row(self, codes: Words, scales: Words, out: Words) -> None: ...
+
+    def reconstruct_nvfp4(self, codes: Words, scales: Words, divisor: int, out: Words) -> None: ...
+
+    def error_sums_grouped(
+        self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, source: Words, dtype: str
+    ) -> ErrorSums: ...
+
+    def error_sums_words(
+        self, source: Words, stored: Words, dtype: str, stored_dtype: str | None = None
+    ) -> ErrorSums: ...
+
+
+class Recorder(threading.local):
+    """Names of the kernels that ran in this thread, by device."""
+
+    def __init__(self) -> None:
+        self._names: set[tuple[str, str]] = set()
+
+    def add(self, device: str, operation: str, fmt: str, dtype: str | None = None) -> None:
+        """Note that a kernel gave an answer; `device` is a name such as "cuda:0", whose class names the kernel."""
+        self._names.add((device, _name(operation, fmt, dtype, device.partition(":")[0])))
+
+    def take(self) -> Produced:
+        """What was noted, and forget it."""
+        taken, self._names = self._names, set()
+        return merge_produced({device: (name,)} for device, name in taken)
+
+
+@cache  # one string a kernel, however many objects name it
+def _name(operation: str, fmt: str, dtype: str | None, device_class: str) -> str:
+    return ".".join(part for part in (operation, fmt, dtype, device_class) if part is not None)
+
+
+def merge_produced(parts: Iterable[Produced]) -> Produced:
+    """All that ran in any of them."""
+    merged: dict[str, set[str]] = {}
+    for part in parts:
+        for device, names in part.items():
+            merged.setdefault(device, set()).update(names)
+    return {device: tuple(sorted(names)) for device, names in sorted(merged.items())}
+
+
+def output_dtype(out: Words) -> str:
+    """What a reconstruction writes into `out`."""
+    return "FP32" if out.dtype.itemsize == 4 else "BF16"
+
+
+def format_of_words(dtype: str) -> str:
+    """The direct format that words called `dtype` are stored in; the name itself where there is none."""
+    return "FP32" if dtype == "F32" else dtype
+
+
+class Cpu:
+    """The kernels of this machine's processor; making one loads the compiler."""
+
+    def __init__(self) -> None:
+        from ninfer_core.kernels import cpu
+
+        self._kernels = cpu
+        self._ran = Recorder()
+
+    @property
+    def device(self) -> "Device":
+        """The first of `devices()`."""
+        from ninfer_core.kernels.devices import find_device
+
+        return find_device("cpu")
+
+    def produced(self) -> Produced:
+        """See `Processor.produced`."""
+        return self._ran.take()
+
+    def _note(self, operation: str, fmt: str, dtype: str | None = None) -> None:
+        if fmt in FORMATS:  # words of a foreign file are counted too; no kernel answers for their format
+            self._ran.add("cpu", operation, fmt, dtype)
+
+    def encode(
+        self, fmt: GroupedFormat, source: Words, dtype: str, out: GroupedPlanes
+    ) -> EncodeFault | EncodeCounts:
+        """See `cpu.encode`."""
+        self._note("encode", fmt.name, dtype)
+        return self._kernels.encode(fmt, source, dtype, out)
+
+    def largest_magnitudes(self, source: Words, dtype: str) -> Words:
+        """See `cpu.largest_magnitudes`."""
+        return self._kernels.largest_magnitudes(source, dtype)
+
+    def encode_rows(
+        self, source: Words, dtype: str, largest: Words, codes: Words, scales: Words
+    ) -> EncodeFault | EncodeCounts:
+        """See `cpu.encode_rows`."""
+        self._note("encode", ROWS, dtype)
+        return self._kernels.encode_rows(source, dtype, largest, codes, scales)
+
+    def scan_grouped(self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes) -> int:
+        """See `cpu.scan_grouped`."""
+        self._note("check", fmt.name)
+        return self._kernels.scan_grouped(fmt, columns, planes)
+
+    def scan_row(self, codes: Words, scales: Words) -> int:
+        """See `cpu.scan_row`."""
+        self._note("check", ROWS)
+        return self._kernels.scan_row(codes, scales)
+
+    def scan_block_scales(self, scales: Words) -> int:
+        """See `cpu.scan_block_scales`."""
+        self._note("check", BLOCKS)
+        return self._kernels.scan_block_scales(scales)
+
+    def same_bytes(self, a: Words, b: Words) -> bool:
+        """See `cpu.same_bytes`."""
+        return self._kernels.same_bytes(a, b)
+
+    def statistics_grouped(
+        self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, acc: CodeStatistics
+    ) -> None:
+        """See `cpu.statistics_grouped`."""
+        self._note("statistics", fmt.name)
+        self._kernels.statistics_grouped(fmt, columns, planes, acc)
+
+    def statistics_row(self, codes: Words, scales: Words, acc: CodeStatistics) -> None:
+        """See `cpu.statistics_row`."""
+        self._note("statistics", ROWS)
+        self._kernels.statistics_row(codes, scales, acc)
+
+    def statistics_nvfp4(self, codes: Words, scales: Words, acc: CodeStatistics) -> None:
+        """See `cpu.statistics_nvfp4`."""
+        self._note("statistics", BLOCKS)
+        self._kernels.statistics_nvfp4(codes, scales, acc)
+
+    def statistics_direct(self, words: Words, dtype: str) -> WordStatistics:
+        """See `cpu.statistics_direct`."""
+        self._note("statistics", format_of_words(dtype))
+        return self._kernels.statistics_direct(words, dtype)
+
+    def reconstruct_grouped(
+        self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, out: Words
+    ) -> None:
+        """See `cpu.reconstruct_grouped`."""
+        self._note("reconstruct", fmt.name, output_dtype(out))
+        self._kernels.reconstruct_grouped(fmt, columns, planes, out)
+
+    def reconstruct_row(self, codes: Words, scales: Words, out: Words) -> None:
+        """See `cpu.reconstruct_row`."""
+        self._note("reconstruct", ROWS, output_dtype(out))
+        self._kernels.reconstruct_row(codes, scales, out)
+
+    def reconstruct_nvfp4(self, codes: Words, scales: Words, divisor: int, out: Words) -> None:
+        """See `cpu.reconstruct_nvfp4`."""
+        self._note("reconstruct", BLOCKS, output_dtype(out))
+        self._kernels.reconstruct_nvfp4(codes, scales, divisor, out)
+
+    def error_sums_grouped(
+        self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, source: Words, dtype: str
+    ) -> ErrorSums:
+        """See `cpu.error_sums_grouped`."""
+        self._note("parity", fmt.name, dtype)
+        return self._kernels.error_sums_grouped(fmt, columns, planes, source, dtype)
+
+    def error_sums_words(
+        self, source: Words, stored: Words, dtype: str, stored_dtype: str | None = None
+    ) -> ErrorSums:
+        """See `cpu.error_sums_words`."""
+        self._note("parity", format_of_words(stored_dtype or dtype), dtype)
+        return self._kernels.error_sums_words(source, stored, dtype, stored_dtype)
+
+
+@cache
+def cpu_processor() -> Cpu:
+    """The processor of this machine, one for all who ask."""
+    return Cpu()
