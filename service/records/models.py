@@ -240,7 +240,7 @@ class Job(OfProject, Base):
         ),
     )
     id: Mapped[str] = mapped_column(ID, primary_key=True)
-    type: Mapped[str] = mapped_column(HostileString(20))  # verify, convert
+    type: Mapped[str] = mapped_column(HostileString(20))  # verify, convert, compare, selfcheck
     state: Mapped[str] = mapped_column(HostileString(20))
     request: Mapped[Any] = mapped_column(Json)  # normalised: digests and ids, never documents
     request_digest: Mapped[str] = mapped_column(DIGEST)  # of the body as it was sent
@@ -501,6 +501,74 @@ class ComparisonFinding(OfProject, Noted, Base):
 
     __tablename__ = "comparison_findings"
     comparison_id: Mapped[str] = mapped_column(ID, ForeignKey("comparisons.id"), primary_key=True)
+
+
+class SelfCheck(OfProject, Base):
+    """One self-check of one device, stored with its results once it is done; nothing of it ever changes.
+
+    `id` is that of its job; a check that a worker makes as it starts has no job.
+    """
+
+    __tablename__ = "self_checks"
+    __table_args__ = (
+        Index(None, "project_id", "id"),
+        Index(None, "project_id", "device_key", "level", "id"),
+        CheckConstraint("level IN ('quick', 'full')", "level"),
+        CheckConstraint("outcome IN ('passed', 'failed', 'incomplete')", "outcome"),
+    )
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
+    job_id: Mapped[str | None] = mapped_column(ID, ForeignKey("jobs.id"), unique=True)
+    worker: Mapped[str] = mapped_column(HostileString(64))  # executor id of who did it
+    machine: Mapped[str] = mapped_column(HostileString(32))  # tells machines apart without naming them
+    level: Mapped[str] = mapped_column(HostileString(10))
+    seed: Mapped[int]
+    outcome: Mapped[str] = mapped_column(HostileString(20))
+    device: Mapped[str] = mapped_column(HostileString(20))  # cpu, cuda:0: as the machine calls it
+    device_class: Mapped[str] = mapped_column(HostileString(10))
+    device_model: Mapped[str]
+    capability: Mapped[str]
+    driver: Mapped[str | None] = mapped_column(HostileText)
+    runtime: Mapped[str | None] = mapped_column(HostileText)
+    compiler: Mapped[str]
+    simulated: Mapped[bool]
+    device_key: Mapped[str] = mapped_column(HostileString(32))  # of all that says what the device is
+    software: Mapped[Any] = mapped_column(Json)  # versions
+    created_at: Mapped[datetime]
+
+
+class SelfCheckResult(OfProject, Base):
+    """What a self-check found of one kernel; `key` is of everything that could change its answers."""
+
+    __tablename__ = "self_check_results"
+    __table_args__ = (
+        Index(None, "project_id", "key", "self_check_id"),
+        Index(None, "project_id", "format", "operation", "self_check_id"),
+        CheckConstraint("outcome IN ('passed', 'failed', 'error', 'not_checked')", "outcome"),
+    )
+    self_check_id: Mapped[str] = mapped_column(
+        ID, ForeignKey("self_checks.id", ondelete="CASCADE"), primary_key=True
+    )
+    ordinal: Mapped[int] = mapped_column(Integer, primary_key=True)
+    kernel: Mapped[str] = mapped_column(HostileString(100))
+    operation: Mapped[str] = mapped_column(HostileString(20))
+    format: Mapped[str] = mapped_column(HostileString(40))
+    layout: Mapped[str] = mapped_column(HostileString(40))
+    dtype: Mapped[str | None] = mapped_column(HostileString(10))
+    regime: Mapped[str] = mapped_column(HostileString(40))
+    compute_profile: Mapped[str] = mapped_column(HostileString(100))
+    compute_profile_digest: Mapped[str] = mapped_column(DIGEST)
+    kernel_digest: Mapped[str] = mapped_column(DIGEST)
+    key: Mapped[str] = mapped_column(DIGEST)
+    outcome: Mapped[str] = mapped_column(HostileString(20))
+    reason: Mapped[str | None] = mapped_column(HostileText)
+    cases: Mapped[int]
+    values: Mapped[int]
+    mismatches: Mapped[int]
+    first_mismatch: Mapped[Any] = mapped_column(Json, nullable=True)  # case, where, expected, found
+    runs: Mapped[int]
+    equal_runs: Mapped[int]
+    bytes_per_second: Mapped[float | None]
+    copy_ratio: Mapped[float | None]
 
 
 class Worker(Base):
