@@ -32,6 +32,7 @@ from ninfer_core.kernels.values import (
     GroupedPlanes,
     WordStatistics,
 )
+from ninfer_core.kernels.values import read_only as _input
 from ninfer_core.layouts.row_split import groups_per_row, high_bytes
 from ninfer_core.reconstruct import reconstruct_nvfp4 as nvfp4_word
 from ninfer_core.words import (
@@ -44,13 +45,6 @@ from ninfer_core.words import (
 )
 
 Words = NDArray[Any]
-
-
-def _input(words: Words) -> Words:
-    """A flat, aligned, read-only view: one type for the compiler, whatever the caller's array may be."""
-    flat = np.require(words, requirements=["C", "A"]).reshape(-1).view()
-    flat.flags.writeable = False
-    return flat
 
 
 def _planes(planes: GroupedPlanes) -> tuple[Words, Words, Words]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,13 @@ from ninfer_core.words import BFLOAT16, BINARY16, BINARY32, BINARY64, FloatForma
 
 SOURCE_DTYPES: dict[str, FloatFormat] = {"BF16": BFLOAT16, "F16": BINARY16, "F32": BINARY32, "F64": BINARY64}
 """Names of source words and what they are."""
+
+
+def read_only(words: NDArray[Any]) -> NDArray[Any]:
+    """A flat, aligned, read-only view: one type for the compiler, whatever the caller's array may be."""
+    flat = np.require(words, requirements=["C", "A"]).reshape(-1).view()
+    flat.flags.writeable = False
+    return flat
 
 
 @dataclass(frozen=True, slots=True)
