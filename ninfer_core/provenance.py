@@ -17,9 +17,9 @@ from ninfer_core.convert.result import Conversion, Written
 from ninfer_core.encoders import PROFILES
 from ninfer_core.identity import FileDigest, artifact_digest
 from ninfer_core.layouts import RESOURCE_ENCODING
+from ninfer_core.locked import locked_digest
 from ninfer_core.recipes.accounting import accounting_json
 from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan
-from ninfer_core.registry_lock import locked_digest
 from ninfer_core.verify.report import finding_json
 
 SCHEMA: Final = "ninfer-gate/provenance-record/1"

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ninfer_core.governance.entries import Meaning, meanings
-from ninfer_core.retired import LOCK, find_retired, read_retired
+from ninfer_core.locked import LOCK, read_lock
+from ninfer_core.retired import find_retired, read_retired
 
 SCHEMA: Final = "ninfer-gate/registry-lock/1"
 
@@ -30,20 +31,6 @@ class Differences:
     def refused(self) -> tuple[str, ...]:
         """What no command mends: the registries have to change."""
         return (*self.changed, *self.gone, *self.reused)
-
-
-def read_lock(path: Path = LOCK) -> dict[str, Any]:
-    """The lock as JSON values."""
-    lock: dict[str, Any] = json.loads(path.read_bytes())
-    return lock
-
-
-def locked_digest(registry: str, name: str) -> str | None:
-    """The digest of a meaning in the lock; None for a name that is not locked."""
-    entries = read_lock()["entries"]
-    return next(
-        (one["digest"] for one in entries if (one["registry"], one["name"]) == (registry, name)), None
-    )
 
 
 def compare(lock: dict[str, Any], held: Sequence[Meaning]) -> Differences:

@@ -3,14 +3,12 @@
 They stand in `registry.lock.json`, beside the digests of what is registered today.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-LOCK: Final = Path(__file__).with_name("registry.lock.json")
+from ninfer_core.locked import read_lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ class Retired:
 @cache
 def retired_names() -> tuple[Retired, ...]:
     """Every retired entry of every registry."""
-    return read_retired(json.loads(LOCK.read_bytes()))
+    return read_retired(read_lock())
 
 
 def read_retired(lock: dict[str, Any]) -> tuple[Retired, ...]:

@@ -8,7 +8,7 @@ from ninfer_core.compute import COMPUTE_PROFILES
 from ninfer_core.encoders import PROFILES
 from ninfer_core.encoders.known_answers import known_answers
 from ninfer_core.formats import FORMATS
-from ninfer_core.governance.specifications import ENCODER_TEXTS, FORMAT_TEXTS, LAYOUT_TEXTS
+from ninfer_core.governance.specifications import ENCODER_TEXTS, FORMAT_TEXTS, LAYOUT_TEXTS, compute_text
 from ninfer_core.governance.vectors import compute_vectors, format_vectors, layout_vectors
 from ninfer_core.identity import canonical_digest
 from ninfer_core.layouts import LAYOUTS
@@ -63,14 +63,7 @@ GOVERNED: Final[tuple[Governed[Any], ...]] = (
         COMPUTE_PROFILES,
         lambda profile: (
             profile.version,
-            " ".join(
-                (
-                    profile.specification,
-                    f"Casts: {'; '.join(profile.casts)}.",
-                    f"Determinism: {profile.determinism}.",
-                    f"Criterion {profile.criterion.name}: {profile.criterion.meaning}.",
-                )
-            ),
+            compute_text(profile),
             compute_vectors(profile),
         ),
     ),

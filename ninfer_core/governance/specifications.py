@@ -5,6 +5,8 @@ A word changed here is a changed meaning: the entry then needs another name.
 
 from typing import Final
 
+from ninfer_core.compute import ComputeProfile
+
 _GROUPED: Final = (
     "Rank at least one; groups of {group} run along the last axis and cross no leading coordinate; the last group of a "
     "row may be partial. Codes are {bits}-bit two's complement integers, {low} to {high}. Each group has one binary16 "
@@ -60,3 +62,16 @@ ENCODER_TEXTS: Final[dict[str, str]] = {
     "rounding is to nearest even and no subnormal is flushed. A row whose scale is at most 2**-128, 0x0001 included, is "
     "refused: the reciprocal is not finite and no value can be normalised.",
 }
+
+
+def compute_text(profile: ComputeProfile) -> str:
+    """What a compute profile means, in full."""
+    parts = [profile.specification]
+    if profile.operation != "reconstruct":  # whose inputs and outputs their names and answers tell
+        parts.append(f"Inputs: {'; '.join(profile.inputs)}. Output: {profile.output}.")
+    parts += [
+        f"Casts: {'; '.join(profile.casts)}." if profile.casts else "Casts: none.",
+        f"Determinism: {profile.determinism}.",
+        f"Criterion {profile.criterion.name}: {profile.criterion.meaning}.",
+    ]
+    return " ".join(parts)

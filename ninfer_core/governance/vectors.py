@@ -7,6 +7,7 @@ import numpy as np
 
 from ninfer_core.compute import ComputeProfile
 from ninfer_core.formats import BlockFormat, DirectFormat, GroupedFormat, NumericFormat, RowFormat
+from ninfer_core.governance.operation_vectors import operation_vectors
 from ninfer_core.layouts import BLOCK_SCALE, CONTIGUOUS_LE, ROW_SPLIT, Layout
 from ninfer_core.layouts.block_scale import pack_codes, scale_offset
 from ninfer_core.layouts.row_split import GroupedWords, pack
@@ -58,10 +59,12 @@ def format_vectors(fmt: NumericFormat) -> list[Any]:
 
 
 def compute_vectors(profile: ComputeProfile) -> list[Any]:
-    """Stored words of every input format and the output words of the profile."""
+    """Questions and answers for every format of the profile; of a reconstruction, stored words and output words."""
+    if profile.operation != "reconstruct":
+        return operation_vectors(profile)
     narrow = profile.output == "BF16"
     answers = []
-    for fmt in profile.inputs:
+    for fmt in profile.formats:
         for *stored, word in _values(fmt):
             answers.append([fmt.name, *stored, _bf16(word) if narrow else word])
     return answers

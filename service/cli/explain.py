@@ -145,9 +145,11 @@ def _compute(profile: ComputeProfile) -> list[tuple[str, str]]:
     return [
         ("Kind", "compute profile"),
         ("Version", str(profile.version)),
-        ("Inputs", ", ".join(fmt.name for fmt in profile.inputs)),
+        ("Operation", profile.operation),
+        ("Formats", ", ".join(fmt.name for fmt in profile.formats)),
+        ("Inputs", "; ".join(profile.inputs)),
         ("Output", profile.output),
-        ("Casts", "; ".join(profile.casts)),
+        ("Casts", "; ".join(profile.casts) or "none"),
         ("Determinism", profile.determinism),
         ("Criterion", f"{profile.criterion.name}: {profile.criterion.meaning}"),
         ("Specification", profile.specification),

@@ -11,7 +11,7 @@ from ninfer_core.encoders import PROFILES
 from ninfer_core.encoders import EncoderProfile as Profile
 from ninfer_core.encoders.known_answers import known_answers
 from ninfer_core.identity import DIGEST_PREFIX, canonical_digest
-from ninfer_core.registry_lock import locked_digest
+from ninfer_core.locked import locked_digest
 from service.records.errors import ProfileChanged
 from service.records.models import EncoderProfile
 from service.records.types import now
