@@ -237,6 +237,16 @@ def expand_binary16(words: Words16) -> Words32:
     return (sign | np.where(magnitude >= 0x7C00, special, finite)).astype(np.uint32)
 
 
+def values_of_binary32(words: Words32) -> NDArray[np.float64]:
+    """Values of binary32 words, exact; a conversion by the processor would flush subnormals where the thread does."""
+    exponent, fraction = (words >> 23 & 0xFF).astype(np.int64), (words & 0x7FFFFF).astype(np.int64)
+    significand = np.where(exponent > 0, fraction | 1 << 23, fraction).astype(np.float64)
+    significand[exponent == 255] = np.inf
+    significand[(exponent == 255) & (fraction > 0)] = np.nan
+    signed: NDArray[np.float64] = np.where(words >> 31 != 0, -significand, significand)
+    return np.asarray(np.ldexp(signed, np.maximum(exponent, 1) - 150), np.float64)
+
+
 def narrow_bf16(words: Words32) -> Words16:
     """BF16 words nearest to binary32 words, ties to even; NaN stays NaN and becomes quiet."""
     wide = words.astype(np.uint64)
