@@ -187,8 +187,9 @@ MATVEC_BF16_FP32ACC_V1: Final = ComputeProfile(
     "within-criterion",
     FP32_SUM_TO_BF16,
     "y[n] = sum over k of w[n, k] * a[k]: w is the represented value of a weight, reconstructed exactly, a the public "
-    "activation, every a[k] a number. Accumulated in binary32 at least; how products and sums are ordered, fused and "
-    "staged is free. A subnormal scale is never flushed and never passes through BF16.",
+    "activation, every a[k] a number, the sum of |w * a| below 2**127. Accumulated in binary32 at least; how products and "
+    "sums are ordered, fused and staged is free. No subnormal is flushed, of a scale, an activation or a result, and no "
+    "scale passes through BF16.",
 )
 
 COMPUTE_PROFILES: Final[Closed[ComputeProfile]] = Closed(
