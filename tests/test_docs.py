@@ -13,7 +13,7 @@ from ninfer_core.findings import FINDINGS, Findings
 from ninfer_core.recipes import parse_recipe
 from ninfer_core.targets import parse_target
 from ninfer_core.verify.checks import CHECKS as VERIFY_CHECKS
-from service.cli import recipe_app, service_app, targets_app  # noqa: F401  add commands of their own
+from service.cli import recipe_app, service_app, targets_app, vectors_app  # noqa: F401  add commands of their own
 from service.cli.app import app
 from service.cli.docs import PAGE, SETTINGS_PAGE, findings_page, settings_page
 from tests.cli.build import COMMAND
@@ -82,7 +82,7 @@ def test_codes_that_pages_name_exist() -> None:
 
 def _command(words: list[str]) -> list[str]:
     """The command in a line, with the one under it in a group."""
-    grouped = words[1] in ("recipe", "targets") and words[2:] and not words[2].startswith("-")
+    grouped = words[1] in ("recipe", "targets", "vectors") and words[2:] and not words[2].startswith("-")
     return words[1 : 3 if grouped else 2]
 
 

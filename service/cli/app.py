@@ -336,7 +336,7 @@ def version_command() -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """The exit code of one command line; a mistake in the options is explained and gives 2."""
-    from service.cli import recipe_app, service_app, targets_app  # noqa: F401  add commands of their own
+    from service.cli import recipe_app, service_app, targets_app, vectors_app  # noqa: F401  add commands of their own
 
     DOCUMENT_BEGUN.set(False)
     command = get_command(app)
@@ -381,6 +381,7 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
         INSPECTION_SCHEMA,
         RECIPE_SCHEMA,
         TARGETS_SCHEMA,
+        VECTORS_SCHEMA,
         JsonTarget,
         no_document,
         no_report,
@@ -393,6 +394,7 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
         "formats": FORMATS_SCHEMA,
         "recipe": RECIPE_SCHEMA,
         "targets": TARGETS_SCHEMA,
+        "vectors": VECTORS_SCHEMA,
     }
     schema = next((schemas[argument] for argument in arguments if argument in schemas), None)
     document = (

@@ -20,6 +20,7 @@ RECORD_SUFFIX = ".provenance.json"  # of the file that `convert` writes beside i
 INSPECTION_SCHEMA = "ninfer-gate/inspection/1"
 RECIPE_SCHEMA = "ninfer-gate/recipe/1"
 TARGETS_SCHEMA = "ninfer-gate/targets/1"
+VECTORS_SCHEMA = "ninfer-gate/vectors-report/1"
 
 DOCUMENT_BEGUN: ContextVar[bool] = ContextVar("document_begun", default=False)  # on standard output
 

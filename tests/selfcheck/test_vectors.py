@@ -10,6 +10,7 @@ from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, GROUPED, NVFP4, QUANTIZED,
 from ninfer_core.layouts import canonical_layout
 from ninfer_core.layouts.base import gaps
 from ninfer_core.selfcheck import vectors
+from ninfer_core.selfcheck.vectors.reading import read_cases
 from ninfer_core.verify.words import check_block
 from tests.vectors.make_packaged import TARGET, documents
 
@@ -65,16 +66,16 @@ def test_grouped_refusals_cover_every_kind():
 )
 def test_a_file_that_is_not_its_schema_is_refused(change):
     document = json.loads(vectors.packaged("check.Q6G64_F16S.json"))
-    vectors.read_cases(json.dumps(document).encode(), "x")
+    read_cases(json.dumps(document).encode(), "x")
     change(document)
     with pytest.raises(vectors.BrokenVectors):
-        vectors.read_cases(json.dumps(document).encode(), "x")
+        read_cases(json.dumps(document).encode(), "x")
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"[]", b'{"kind": 1, "kind": 2}', b"[" * 50])
 def test_a_file_that_is_no_document_is_refused(data):
     with pytest.raises(vectors.BrokenVectors):
-        vectors.read_cases(data, "x")
+        read_cases(data, "x")
 
 
 def test_a_packaged_file_that_was_changed_is_refused(monkeypatch):

@@ -86,7 +86,7 @@ SPECIFICATION = "the nine persistent numeric tensor formats of .ninfer artifacts
 def _document(kind: str, fmt: NumericFormat, entries: list[Entry]) -> bytes:
     """One case a line, so that a change is seen case by case."""
     head = {
-        "schema": f"ninfer-gate/vectors/{kind}/{VERSION}",
+        "schema": f"ninfer-gate/vectors/{kind}/1",
         "kind": kind,
         "format": fmt.name,
         "layout": canonical_layout(fmt).name,
