@@ -88,3 +88,9 @@ class OutOfStep(NinferError):
     """Outcomes that are not those of the tasks at hand: another file, other checks, or another version made them."""
 
     code = "out_of_step"
+
+
+class DeviceFailed(NinferError):
+    """A device that gave no answer: its driver failed, or one row of the work does not fit its memory."""
+
+    code = "device_failed"
