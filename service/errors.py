@@ -161,6 +161,14 @@ class ComparisonNotFound(NotFound):
     help = "The job that made it names it as `comparison`."
 
 
+class SelfCheckNotFound(NotFound):
+    """A self-check that this project does not hold."""
+
+    code = "selfcheck_not_found"
+    title = "No such self-check"
+    help = "GET /v1/selfchecks lists them; that of a job is there once the job has an answer."
+
+
 class MethodNotAllowed(ServiceError):
     """A path that does not take this method."""
 
@@ -426,6 +434,7 @@ ERRORS: Final[tuple[type[ServiceError], ...]] = (
     RunNotFound,
     ConversionNotFound,
     ComparisonNotFound,
+    SelfCheckNotFound,
     MethodNotAllowed,
     TooSlow,
     ArtifactKindConflict,

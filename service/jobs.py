@@ -1,6 +1,6 @@
 """Jobs: validated in full, committed with their run, conversion or comparison, and only then made known to the durable engine.
 
-A run, a conversion and a comparison carry the id of their job. `Job.request` is what a workflow reads: digests and ids, no documents.
+A run, a conversion, a comparison and a self-check carry the id of their job; the latter is there once it is done. `Job.request` is what a workflow reads: digests and ids, no documents.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.targets import AUTO
-from service import recipes
+from service import recipes, selfchecks
 from service.artifacts import start
 from service.comparisons import Compare
 from service.comparisons import settled as settled_comparison
@@ -25,13 +25,16 @@ from service.records.jobs import Progress
 from service.records.models import Comparison, Conversion, Job, JobEvent, Run
 from service.records.pages import Page
 from service.records.types import new_id, now
+from service.selfchecks import Check
 
+Asked = Verify | Convert | Compare | Check
 JobState = Literal["queued", "running", "passed", "failed", "incomplete", "error", "cancelled"]
 _EVENTS_AT_ONCE: Final = 500
 _WHOLES: Final = {
     "verify": "runs",
     "convert": "conversions",
     "compare": "comparisons",
+    "selfcheck": "selfchecks",
 }  # what a job leaves behind
 
 
@@ -57,7 +60,7 @@ class JobView:
     artifact: str | None
 
 
-def create(parts: Parts, project_id: str, request: Verify | Convert | Compare, sent: Sent) -> Job:
+def create(parts: Parts, project_id: str, request: Asked, sent: Sent) -> Job:
     """A new job, or the one that this key and body started before.
 
     Raises: CheckUnknown, ReferenceUnknown, BlobsMissing, RecipeFaulty, RecipeMismatch, InvalidRequest, IdempotencyKeyReused.
@@ -66,6 +69,9 @@ def create(parts: Parts, project_id: str, request: Verify | Convert | Compare, s
     if job is None:
         if isinstance(request, Compare):
             job = _new_comparison(parts, project_id, request, sent)
+        elif isinstance(request, Check):
+            with parts.database.write() as session:
+                job = _add(session, project_id, selfchecks.settled(request), None, sent)
         else:
             job = _new(parts, project_id, request, sent)
     if job.state == "queued":
@@ -139,6 +145,8 @@ def _add(
     if compared is not None:
         comparisons.add(session, Comparison(**shared, a_artifact_id=compared[0], b_artifact_id=compared[1]))
         return job
+    if whole["type"] == Check.type:
+        return job
     recipe = whole["recipe"]
     shared |= {"recipe_digest": None if recipe == AUTO else recipe, "checkpoints": whole["checkpoints"]}
     if artifact_id is not None:
@@ -204,13 +212,16 @@ def _views(session: Session, project_id: str, found: Sequence[Job]) -> list[JobV
 def links(job: Job) -> dict[str, Any]:
     """Where to go on from a job."""
     own = f"/v1/jobs/{job.id}"
-    whole = _WHOLES[job.type]
-    return {
-        "self": own,
-        "events": f"{own}/events",
-        "cancel": f"{own}/cancel",
-        whole.removesuffix("s"): f"/v1/{whole}/{job.id}",
-    }
+    found = {"self": own, "events": f"{own}/events", "cancel": f"{own}/cancel"}
+    if job.type != Check.type or answered_selfcheck(job) is not None:
+        whole = _WHOLES[job.type]
+        found[whole.removesuffix("s")] = f"/v1/{whole}/{job.id}"
+    return found
+
+
+def answered_selfcheck(job: Job) -> str | None:
+    """The id of the self-check that a job has left behind."""
+    return job.id if job.type == Check.type and job.state in selfchecks.ANSWERED else None
 
 
 def _not_found(job_id: str) -> JobNotFound:

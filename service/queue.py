@@ -21,6 +21,7 @@ QUEUE_LISTINGS: Final = "listings"
 VERIFY: Final = "verify"
 CONVERT: Final = "convert"
 COMPARE: Final = "compare"
+SELFCHECK: Final = "selfcheck"
 LIST_OBJECTS: Final = "list_objects"
 VERIFY_SHARD: Final = "verify_shard"
 CONVERT_SHARD: Final = "convert_shard"
@@ -29,6 +30,7 @@ QUEUES: Final = {
     VERIFY: QUEUE_JOBS,
     CONVERT: QUEUE_JOBS,
     COMPARE: QUEUE_JOBS,
+    SELFCHECK: QUEUE_JOBS,
     LIST_OBJECTS: QUEUE_LISTINGS,
     # Not the queue of their parents: these wait for them, and would hold every place.
     VERIFY_SHARD: QUEUE_SHARDS,

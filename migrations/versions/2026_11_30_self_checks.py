@@ -49,6 +49,7 @@ def upgrade() -> None:
             "compiler": TEXT,
             "simulated": FLAG,
             "device_key": ID,
+            "kernels_key": ID,
             "software": TEXT,
             "created_at": MOMENT,
         },
@@ -58,7 +59,7 @@ def upgrade() -> None:
         sa.CheckConstraint(OUTCOMES, name="ck_self_checks_outcome"),
     )
     _index("self_checks", "project_id", "id")
-    _index("self_checks", "project_id", "device_key", "level", "id")
+    _index("self_checks", "project_id", "device_key", "kernels_key", "level", "id")
     _table(
         "self_check_results",
         ("self_check_id", "ordinal"),

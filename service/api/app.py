@@ -21,6 +21,7 @@ from service.api.routes import (
     recipes,
     registry,
     runs,
+    selfchecks,
     targets,
 )
 from service.blobs import BlobStore
@@ -52,6 +53,7 @@ def create_app(settings: Settings, database: Database, blob_store: BlobStore, qu
         runs,
         conversions,
         comparisons,
+        selfchecks,
         provenance,
         registry,
         health,

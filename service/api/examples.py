@@ -16,6 +16,7 @@ JOB_ID: Final = "019391a2b3c500000000000000000001"  # a verification that waits
 DONE_ID: Final = "019391a2b3c500000000000000000002"  # one that passed: its job and its run
 CONVERSION_ID: Final = "019391a2b3c500000000000000000003"  # a conversion that is done, and its job
 COMPARISON_ID: Final = "019391a2b3c500000000000000000004"  # a comparison that is done, and its job
+SELFCHECK_ID: Final = "019391a2b3c500000000000000000005"  # a self-check that is done, and its job
 
 RECIPE: Final[dict[str, Any]] = {
     "schema": "ninfer-recipe/1",
@@ -73,3 +74,4 @@ CONVERT: Final[dict[str, Any]] = {
     "output": {"revision": 3, "max_file_bytes": 4_000_000_000, "name": "example.ninfer"},
 }
 COMPARE: Final[dict[str, Any]] = {"type": "compare", "a": CONTENT_DIGEST, "b": CONTENT_DIGEST}
+SELFCHECK: Final[dict[str, Any]] = {"type": "selfcheck", "device": "cpu", "level": "quick"}

@@ -57,6 +57,7 @@ DoneJobId = Annotated[str, id_path(examples.DONE_ID)]
 RunId = Annotated[str, id_path(examples.DONE_ID)]
 ConversionId = Annotated[str, id_path(examples.CONVERSION_ID)]
 ComparisonId = Annotated[str, id_path(examples.COMPARISON_ID)]
+SelfCheckId = Annotated[str, id_path(examples.SELFCHECK_ID)]
 
 
 class Paging(BaseModel):

@@ -6,7 +6,7 @@ from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from service.records.events import OPEN, add_event, events, locked, require_open
-from service.records.models import Artifact, Comparison, Conversion, Job, Run
+from service.records.models import Artifact, Comparison, Conversion, Job, Run, SelfCheck
 from service.records.pages import Page, cut, decode, encode, fetched, identifier
 from service.records.rows import insert_new, values
 from service.records.shards import (
@@ -153,7 +153,7 @@ def finish(
     artifact_id: str | None = None,
     error: dict[str, Any] | None = None,
 ) -> bool:
-    """Set the final state, unless there is one; whether this call did. Its run, conversion or comparison must be stored before.
+    """Set the final state, unless there is one; whether this call did. What came of it must be stored before.
 
     Raises: ValueError for a state that is not final.
     """
@@ -181,6 +181,11 @@ def _ending(session: Session, found: Job) -> dict[str, Any]:
             data[name] = made[0]
             if made[1] is not None:
                 data["verdict"] = made[1]
+    check = session.execute(
+        select(SelfCheck.id, SelfCheck.outcome).where(SelfCheck.job_id == found.id)
+    ).first()
+    if check is not None:
+        data |= {"selfcheck": check[0], "verdict": check[1]}
     if found.artifact_id is not None:
         data["artifact"] = session.scalar(select(Artifact.digest).where(Artifact.id == found.artifact_id))
     if found.error is not None:

@@ -512,7 +512,7 @@ class SelfCheck(OfProject, Base):
     __tablename__ = "self_checks"
     __table_args__ = (
         Index(None, "project_id", "id"),
-        Index(None, "project_id", "device_key", "level", "id"),
+        Index(None, "project_id", "device_key", "kernels_key", "level", "id"),
         CheckConstraint("level IN ('quick', 'full')", "level"),
         CheckConstraint("outcome IN ('passed', 'failed', 'incomplete')", "outcome"),
     )
@@ -532,6 +532,7 @@ class SelfCheck(OfProject, Base):
     compiler: Mapped[str]
     simulated: Mapped[bool]
     device_key: Mapped[str] = mapped_column(HostileString(32))  # of all that says what the device is
+    kernels_key: Mapped[str] = mapped_column(HostileString(32))  # of the digests of its kernels
     software: Mapped[Any] = mapped_column(Json)  # versions
     created_at: Mapped[datetime]
 

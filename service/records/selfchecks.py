@@ -1,6 +1,9 @@
-"""Queries over self-checks: what each found, the latest of every device, and what a failure still stands against."""
+"""Queries over self-checks: what each found, the latest of every device, and which devices are still what they were."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
 
 from sqlalchemy import ColumnElement, delete, exists, func, select
 from sqlalchemy.orm import Session
@@ -10,11 +13,58 @@ from service.records.pages import Page, cut, decode, encode, fetched, identifier
 from service.records.rows import insert_new, values
 
 _LISTING = "selfchecks"
-_MOST_DEVICES = 200  # that are looked at for what is current, those checked last
+_MOST_DEVICES = 200  # that are looked at for what stands, those checked last
 _KEPT = 100  # checks that workers made as they started, of one device
 
 
-def save(session: Session, row: SelfCheck, results: Sequence[SelfCheckResult]) -> None:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a self-check should be, and what one and the same of its results should be; None is anything."""
+
+    device_class: str | None = None
+    device: str | None = None
+    level: str | None = None
+    outcome: str | None = None
+    since: datetime | None = None
+    ids: Collection[str] | None = None
+    format: str | None = None
+    operation: str | None = None
+    key: str | None = None
+    result: str | None = None  # its outcome
+
+    def of_check(self) -> Iterator[ColumnElement[bool]]:
+        """As conditions on a self-check."""
+        row = SelfCheck
+        for column, value in (
+            (row.device_class, self.device_class),
+            (row.device, self.device),
+            (row.level, self.level),
+            (row.outcome, self.outcome),
+        ):
+            if value is not None:
+                yield column == value
+        if self.since is not None:
+            yield row.created_at >= self.since
+        if self.ids is not None:
+            yield row.id.in_(self.ids)
+
+    def of_result(self) -> Iterator[ColumnElement[bool]]:
+        """As conditions on a result."""
+        row = SelfCheckResult
+        for column, value in (
+            (row.format, self.format),
+            (row.operation, self.operation),
+            (row.key, self.key),
+            (row.outcome, self.result),
+        ):
+            if value is not None:
+                yield column == value
+
+
+ANY: Final = Wanted()
+
+
+def save(session: Session, row: SelfCheck, results: Iterable[SelfCheckResult]) -> None:
     """Store a self-check with its results; one that is there stands."""
     if insert_new(session, SelfCheck, [values(row)]):
         owner = {"self_check_id": row.id, "project_id": row.project_id}
@@ -27,16 +77,20 @@ def get(session: Session, project_id: str, id_: str) -> SelfCheck | None:
     return session.scalars(query).one_or_none()
 
 
+def of_jobs(session: Session, project_id: str, job_ids: Collection[str]) -> dict[str, SelfCheck]:
+    """Those that are done, by the id of their job."""
+    query = select(SelfCheck).where(SelfCheck.project_id == project_id, SelfCheck.job_id.in_(job_ids))
+    return {row.id: row for row in session.scalars(query)}
+
+
 def page(
-    session: Session,
-    project_id: str,
-    *,
-    limit: int,
-    cursor: str | None = None,
-    conditions: Sequence[ColumnElement[bool]] = (),
+    session: Session, project_id: str, *, limit: int, cursor: str | None = None, wanted: Wanted = ANY
 ) -> Page[SelfCheck]:
     """Self-checks, newest first. Raises: BadCursor."""
-    query = select(SelfCheck).where(SelfCheck.project_id == project_id, *conditions)
+    query = select(SelfCheck).where(SelfCheck.project_id == project_id, *wanted.of_check())
+    held = list(wanted.of_result())
+    if held:
+        query = query.where(exists().where(SelfCheckResult.self_check_id == SelfCheck.id, *held))
     after = decode(cursor, _LISTING, identifier)
     if after is not None:
         query = query.where(SelfCheck.id < after[0])
@@ -44,82 +98,59 @@ def page(
     return cut(rows, limit, lambda row: encode(_LISTING, row.id))
 
 
-def holds(conditions: Sequence[ColumnElement[bool]]) -> ColumnElement[bool]:
-    """That a self-check has a result of which all of this is true."""
-    return exists().where(SelfCheckResult.self_check_id == SelfCheck.id, *conditions)
-
-
-def results(session: Session, id_: str) -> Sequence[SelfCheckResult]:
-    """What a self-check found, kernel by kernel."""
-    query = select(SelfCheckResult).where(SelfCheckResult.self_check_id == id_)
-    return session.scalars(query.order_by(SelfCheckResult.ordinal)).all()
-
-
-def counts(session: Session, ids: Iterable[str]) -> dict[str, dict[str, int]]:
-    """How many kernels came out how, by self-check."""
-    query = (
-        select(SelfCheckResult.self_check_id, SelfCheckResult.outcome, func.count())
-        .where(SelfCheckResult.self_check_id.in_(list(ids)))
-        .group_by(SelfCheckResult.self_check_id, SelfCheckResult.outcome)
-    )
-    found: dict[str, dict[str, int]] = {}
-    for id_, outcome, number in session.execute(query):
-        found.setdefault(id_, {})[outcome] = number
+def results(session: Session, ids: Collection[str], wanted: Wanted = ANY) -> dict[str, list[SelfCheckResult]]:
+    """What self-checks found, kernel by kernel, by their ids."""
+    query = select(SelfCheckResult).where(SelfCheckResult.self_check_id.in_(ids), *wanted.of_result())
+    found: dict[str, list[SelfCheckResult]] = {id_: [] for id_ in ids}
+    for row in session.scalars(query.order_by(SelfCheckResult.self_check_id, SelfCheckResult.ordinal)):
+        found[row.self_check_id].append(row)
     return found
 
 
-def latest(session: Session, project_id: str, *, device_class: str | None = None) -> list[SelfCheck]:
-    """The newest self-check of every device at each level, newest first; of devices that differ in anything, each."""
+def counts(session: Session, ids: Collection[str]) -> dict[str, dict[str, int]]:
+    """How many kernels came out how, by self-check."""
+    row = SelfCheckResult
+    query = select(row.self_check_id, row.outcome, func.count()).where(row.self_check_id.in_(ids))
+    found: dict[str, dict[str, int]] = {id_: {} for id_ in ids}
+    for id_, outcome, number in session.execute(query.group_by(row.self_check_id, row.outcome)):
+        found[id_][outcome] = number
+    return found
+
+
+def latest(
+    session: Session, project_id: str, *, device_class: str | None = None, device_key: str | None = None
+) -> list[SelfCheck]:
+    """The newest self-check of every device with each state of its kernels at each level, newest first.
+
+    What differs in anything is another device.
+    """
+    newest = select(func.max(SelfCheck.id)).where(SelfCheck.project_id == project_id)
+    if device_class is not None:
+        newest = newest.where(SelfCheck.device_class == device_class)
+    if device_key is not None:
+        newest = newest.where(SelfCheck.device_key == device_key)
+    newest = newest.group_by(SelfCheck.device_key, SelfCheck.kernels_key, SelfCheck.level)
+    query = select(SelfCheck).where(SelfCheck.id.in_(newest))
+    return list(session.scalars(query.order_by(SelfCheck.id.desc()).limit(2 * _MOST_DEVICES)))
+
+
+def devices_here(session: Session, project_id: str) -> frozenset[str]:
+    """Keys of the devices that some machine had when it was checked last: a driver that was replaced leaves none."""
     newest = (
         select(func.max(SelfCheck.id))
         .where(SelfCheck.project_id == project_id)
-        .group_by(SelfCheck.device_key, SelfCheck.level)
+        .group_by(SelfCheck.machine, SelfCheck.device)
     )
-    if device_class is not None:
-        newest = newest.where(SelfCheck.device_class == device_class)
-    query = select(SelfCheck).where(SelfCheck.id.in_(newest)).order_by(SelfCheck.id.desc())
-    return list(session.scalars(query.limit(2 * _MOST_DEVICES)))
-
-
-def of_device(session: Session, project_id: str, device_key: str) -> list[SelfCheck]:
-    """The newest self-check of one device at each level, newest first."""
-    newest = (
-        select(func.max(SelfCheck.id))
-        .where(SelfCheck.project_id == project_id, SelfCheck.device_key == device_key)
-        .group_by(SelfCheck.level)
-    )
-    query = select(SelfCheck).where(SelfCheck.id.in_(newest)).order_by(SelfCheck.id.desc())
-    return list(session.scalars(query))
-
-
-def results_of(
-    session: Session,
-    ids: Sequence[str],
-    *,
-    format: str | None = None,
-    operation: str | None = None,  # noqa: A002
-) -> dict[str, list[SelfCheckResult]]:
-    """What these self-checks found, in order, by self-check."""
-    query = select(SelfCheckResult).where(SelfCheckResult.self_check_id.in_(ids))
-    if format is not None:
-        query = query.where(SelfCheckResult.format == format)
-    if operation is not None:
-        query = query.where(SelfCheckResult.operation == operation)
-    found: dict[str, list[SelfCheckResult]] = {}
-    for row in session.scalars(query.order_by(SelfCheckResult.self_check_id, SelfCheckResult.ordinal)):
-        found.setdefault(row.self_check_id, []).append(row)
-    return found
+    return frozenset(session.scalars(select(SelfCheck.device_key).where(SelfCheck.id.in_(newest))))
 
 
 def thin_out(session: Session, project_id: str, device_key: str) -> int:
     """Forget all but the last checks of a device that workers made as they started; what jobs asked for stays."""
-    started = (
-        SelfCheck.project_id == project_id,
-        SelfCheck.device_key == device_key,
-        SelfCheck.job_id.is_(None),
+    row = SelfCheck
+    query = select(row.id).where(
+        row.project_id == project_id, row.device_key == device_key, row.job_id.is_(None)
     )
-    query = select(SelfCheck.id).where(*started).order_by(SelfCheck.id.desc()).offset(_KEPT).limit(_KEPT)
-    old = list(session.scalars(query))
+    old = list(session.scalars(query.order_by(row.id.desc()).offset(_KEPT).limit(_KEPT)))
     if old:
         session.execute(delete(SelfCheckResult).where(SelfCheckResult.self_check_id.in_(old)))
         session.execute(delete(SelfCheck).where(SelfCheck.id.in_(old)))

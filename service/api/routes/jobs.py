@@ -11,6 +11,7 @@ from service.api.problems import describe
 from service.api.schemas.base import PageOf
 from service.api.schemas.comparisons import CompareSent
 from service.api.schemas.jobs import JOB, ConvertSent, JobRead, VerifySent
+from service.api.schemas.selfchecks import SelfCheckSent
 from service.errors import (
     BlobsMissing,
     CheckUnknown,
@@ -38,7 +39,7 @@ class JobPaging(Paging):
     """Jobs by state and type."""
 
     state: jobs.JobState | None = None
-    type: Literal["verify", "convert", "compare"] | None = None
+    type: Literal["verify", "convert", "compare", "selfcheck"] | None = None
 
 
 @router.post(
@@ -51,6 +52,7 @@ class JobPaging(Paging):
         verify_against_the_source=examples.VERIFY_PARITY,
         convert=examples.CONVERT,
         compare=examples.COMPARE,
+        selfcheck=examples.SELFCHECK,
     ),
     responses=describe(
         *body.BODY_ERRORS,
@@ -66,10 +68,12 @@ def start(
     response: Response,
     parts: PartsParam,
     caller: CallerParam,
-    sent: Annotated[body.Body[VerifySent | ConvertSent | CompareSent], Depends(body.strict(JOB))],
+    sent: Annotated[
+        body.Body[VerifySent | ConvertSent | CompareSent | SelfCheckSent], Depends(body.strict(JOB))
+    ],
     idempotency_key: IdempotencyKey = None,
 ) -> JobRead:
-    """Verify an artifact, convert checkpoints into one, or compare two. What can be seen to be wrong is said now.
+    """Verify an artifact, convert checkpoints into one, compare two, or check a device. What can be seen to be wrong is said now.
 
     A recipe or checkpoints alone leave `parity` asked and unchecked, which ends as `incomplete`, as on the command line.
     """

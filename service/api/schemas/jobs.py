@@ -9,8 +9,9 @@ from ninfer_core.strict_json import Json, Real
 from service.api.body import spelled
 from service.api.schemas.base import Answer, Digest, Id, Sent
 from service.api.schemas.comparisons import CompareSent
+from service.api.schemas.selfchecks import SelfCheckSent
 from service.job_requests import Convert, Output, Sample, Verify
-from service.jobs import JobState, JobView, links
+from service.jobs import JobState, JobView, answered_selfcheck, links
 
 _MOST_ROLES = 64
 _MOST_INPUTS = 1_000
@@ -135,8 +136,8 @@ class ConvertSent(Sent):
         return Convert(recipe_of(self.recipe), self.checkpoints, output, self.inputs, self.target)
 
 
-JobSent = Annotated[VerifySent | ConvertSent | CompareSent, Field(discriminator="type")]
-JOB: TypeAdapter[VerifySent | ConvertSent | CompareSent] = TypeAdapter(JobSent)
+JobSent = Annotated[VerifySent | ConvertSent | CompareSent | SelfCheckSent, Field(discriminator="type")]
+JOB: TypeAdapter[VerifySent | ConvertSent | CompareSent | SelfCheckSent] = TypeAdapter(JobSent)
 
 
 class ProgressRead(Answer):
@@ -159,7 +160,7 @@ class JobRead(Answer):
     """A job."""
 
     id: Id
-    type: Literal["verify", "convert", "compare"]
+    type: Literal["verify", "convert", "compare", "selfcheck"]
     state: JobState
     cancel_requested: bool
     created_at: datetime
@@ -171,6 +172,7 @@ class JobRead(Answer):
     run: Id | None = Field(description="The run of a verification.")
     conversion: Id | None
     comparison: Id | None
+    selfcheck: Id | None = Field(description="The self-check, once there is one.")
     error: JobError | None = Field(description="Why there is no answer, when the state is `error`.")
     links: dict[str, str]
 
@@ -198,6 +200,7 @@ class JobRead(Answer):
                 "run": job.id if job.type == "verify" else None,
                 "conversion": job.id if job.type == "convert" else None,
                 "comparison": job.id if job.type == "compare" else None,
+                "selfcheck": answered_selfcheck(job),
                 "error": job.error,
                 "links": links(job),
             }

@@ -247,6 +247,8 @@ PAGES: Final = (
     "/v1/provenance",
     "/v1/jobs",
     "/v1/runs",
+    "/v1/selfchecks",
+    "/v1/kernels",
 )
 
 PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
@@ -325,6 +327,7 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
     ("head", "/v1/conversions/{conversion}/provenance", "no_report"): _no_report(
         "/v1/conversions/{}/provenance", CONVERT, "HEAD"
     ),
+    **_unknown_and_malformed("selfcheck_not_found", "/v1/selfchecks/{selfcheck}", NO_ID),
     **_unknown_and_malformed("comparison_not_found", "/v1/comparisons/{comparison}", NO_ID),
     **_unknown_and_malformed("comparison_not_found", "/v1/comparisons/{comparison}/objects", NO_ID),
     **_unknown_and_malformed("comparison_not_found", "/v1/comparisons/{comparison}/findings", NO_ID),

@@ -36,6 +36,7 @@ from service.records.provenance import Fact
 from service.records.types import now
 from service.settings import Settings
 from tests.service.api.compared import compared
+from tests.service.selfchecked import document, stored
 
 P = DEFAULT_PROJECT
 LIMITS: dict[str, Any] = {
@@ -205,6 +206,7 @@ def seed(made: World) -> None:
         _finished(session)
         _conversion(session, artifact.id, record)
         compared(session, artifact.id)
+        _selfcheck(session)
         identities.save(session, artifact, [(0, examples.IDENTITY), (1, examples.IDENTITY)])
         facts = [Fact("recipe", examples.RECIPE_DIGEST), Fact("format", "FP32")]
         provenance.save(session, artifact, "converted", examples.CONVERSION_ID, facts)
@@ -290,6 +292,14 @@ def _conversion(session: Any, artifact_id: str, record: str) -> None:
         session, id_, verdict="written", document=CONVERSION, artifact_id=artifact_id, record=record
     )
     jobs.finish(session, id_, "passed", artifact_id=artifact_id)
+
+
+def _selfcheck(session: Any) -> None:
+    id_ = examples.SELFCHECK_ID
+    jobs.add(session, _job(id_, "selfcheck", None))
+    jobs.begin(session, id_)
+    stored(session, document(failed=("encode.Q4G64_F16S.BF16.cpu",)), id_=id_, job_id=id_)
+    jobs.finish(session, id_, "failed")
 
 
 def _finding(model: Any) -> Any:

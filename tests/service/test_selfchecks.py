@@ -1,0 +1,130 @@
+"""What of self-checks counts: kernels and devices as they are now, and a failure until as much has passed again."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ninfer_core.kernels.registry import KERNELS
+from service import selfchecks
+from service.records import selfchecks as rows
+from service.records.database import Database
+from service.records.models import DEFAULT_PROJECT as P
+from service.records.selfchecks import Wanted
+from service.records.types import name_key, new_id
+from tests.service.records.build import OTHER, other_project
+from tests.service.selfchecked import CPU, GPU, document, stored
+
+KERNEL = "encode.Q4G64_F16S.BF16.cuda"
+ENCODE = Wanted(device_class="cuda", format="Q4G64_F16S", operation="encode")
+FORMER = f"sha256:{'9' * 64}"
+
+
+def outcomes(session: Any, wanted: Wanted = ENCODE, **more: Any) -> set[tuple[str, str]]:
+    """(level, outcome) of what counts."""
+    found = selfchecks.current_evidence(session, P, wanted, **more)
+    return {(item.check.level, item.result.outcome) for item in found}
+
+
+def test_stored_as_it_was_said(database: Database) -> None:
+    said = document(GPU, failed=(KERNEL,), unchecked=("check.NVFP4.cuda",))
+    with database.write() as session:
+        other_project(session)
+        row = stored(session, said)
+        again = {**said, "outcome": "passed", "kernels": []}
+        selfchecks.save(session, again, project_id=P, id_=row.id, worker="w", job_id=None)
+    with database.read() as session:
+        kept = rows.get(session, P, row.id)
+        assert kept is not None
+        assert rows.get(session, OTHER, row.id) is None
+        view = selfchecks.viewed(session, kept)
+        assert selfchecks.document(view) == said
+        assert view.counts == {"passed": len(said["kernels"]) - 2, "failed": 1, "not_checked": 1}
+        assert len(view.current) == len(said["kernels"])
+
+
+def test_nothing_counts_that_is_another_kernels_or_another_projects(database: Database) -> None:
+    with database.write() as session:
+        other_project(session)
+        assert outcomes(session) == set()
+        stored(session, document(GPU), project_id=OTHER)
+        stored(session, document(CPU))
+        assert outcomes(session) == set()
+        stored(session, document(GPU, digest=FORMER))
+        assert outcomes(session) == set()
+        assert len(selfchecks.standing(session, P, ENCODE)) == 3  # one for each dtype: kept, and not current
+        stored(session, document(GPU))
+        stored(session, document(GPU, digest=FORMER, failed=(KERNEL,)))  # a worker of the former version
+        assert outcomes(session) == {("full", "passed")}
+
+
+def test_age(database: Database) -> None:
+    with database.write() as session:
+        stored(session, document(GPU), ago=timedelta(hours=2))
+        assert outcomes(session, max_age_seconds=7_300) == {("full", "passed")}
+        assert outcomes(session, max_age_seconds=7_100) == set()
+
+
+def test_a_failure_stands_until_as_much_has_passed(database: Database) -> None:
+    with database.write() as session:
+        one = Wanted(device_class="cuda", format="W8G32_F16S", operation="check")
+        wrong = ("check.W8G32_F16S.cuda",)
+        stored(session, document(GPU, "quick", failed=wrong))
+        assert outcomes(session, one) == {("quick", "failed")}
+        stored(session, document(GPU, "quick"))
+        assert outcomes(session, one) == {("quick", "passed")}
+        stored(session, document(GPU, "full", errors=wrong))
+        stored(session, document(GPU, "quick"))
+        assert outcomes(session, one) == {("full", "error")}
+        assert outcomes(session) == {("quick", "passed")}  # the other kernels are none the worse
+        refuted = selfchecks.refuted(session, P, GPU)
+        assert refuted is not None
+        assert refuted.result.kernel == wrong[0]
+        assert selfchecks.refuted(session, P, {**GPU, "driver": "590.1"}) is None
+        stored(session, document(GPU, "full"))
+        assert outcomes(session, one) == {("full", "passed")}
+        assert selfchecks.refuted(session, P, GPU) is None
+        stored(session, document(GPU, "quick", unchecked=wrong))
+        assert outcomes(session, one) == {("full", "passed")}  # to say nothing takes nothing back
+
+
+def test_a_device_that_changed_leaves_no_evidence(database: Database, monkeypatch: Any) -> None:
+    newer = {**GPU, "driver": "590.1"}
+    with database.write() as session:
+        stored(session, document(GPU))
+        stored(session, document(newer, "quick"))
+        assert outcomes(session) == {("quick", "passed")}
+        monkeypatch.setattr(selfchecks, "machine", lambda: name_key("another machine"))
+        stored(session, document(GPU, "quick"))
+        assert outcomes(session) == {("quick", "passed")}
+        found = selfchecks.current_evidence(session, P, ENCODE)
+        assert {item.check.driver for item in found} == {"580.95", "590.1"}  # both drivers are somewhere
+
+
+@pytest.mark.parametrize("member", ["model", "capability", "driver", "runtime", "compiler", "name"])
+def test_whatever_differs_makes_another_device(member: str) -> None:
+    assert selfchecks.device_key({**GPU, member: "another"}) != selfchecks.device_key(GPU)
+
+
+def test_what_workers_find_as_they_start_does_not_pile_up(database: Database) -> None:
+    small = document(CPU, "quick") | {"kernels": document(CPU, "quick")["kernels"][:1]}
+    with database.write() as session:
+        first = stored(session, small).id
+        for _ in range(rows._KEPT - 1):
+            selfchecks.save(session, small, project_id=P, id_="f" + new_id()[1:], worker="w", job_id=None)
+        assert rows.get(session, P, first) is not None
+        selfchecks.save(session, small, project_id=P, id_="f" + new_id()[1:], worker="w", job_id=None)
+        session.expire_all()
+        assert rows.get(session, P, first) is None
+        assert rows.results(session, [first])[first] == []
+        assert len(rows.page(session, P, limit=200).items) == rows._KEPT
+
+
+def test_every_kernel_is_listed_with_what_stands(database: Database) -> None:
+    with database.write() as session:
+        stored(session, document(CPU, failed=("parity.BF16.BF16.cpu",)))
+        found = {kernel.name: evidence for kernel, evidence in selfchecks.kernels(session, P)}
+    assert list(found) == list(KERNELS.names)
+    assert found[KERNEL] == []
+    assert [item.result.outcome for item in found["parity.BF16.BF16.cpu"]] == ["failed"]
+    assert all(item.passed for item in found["parity.FP32.BF16.cpu"])
