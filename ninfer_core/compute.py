@@ -172,9 +172,11 @@ PARITY_SUMS_V1: Final = ComputeProfile(
     NUMBERS_EQUAL,
     "Over pairs of a finite source x and the stored value y: the sums of (x - y)**2, x**2 and y**2, and the largest "
     "|x - y|, in an order that the shape alone fixes. Each row is cut into tiles of at most 32 lines of 128 lanes; lanes "
-    "beyond the row's end are zeros. In a tile, line after line adds its four quarters, as (first + second) + "
-    "(third + fourth), to 32 accumulators, which are then added in order to 0; tiles are added in order. For grouped "
-    "formats y**2 is summed group after group: the sum of the squared codes, an integer, times the squared scale.",
+    "beyond the row's end are zeros, and rows of whole lines are one row, as all words of a direct format are. In a tile, "
+    "line after line adds its four quarters, as (first + second) + (third + fourth), to 32 accumulators. For grouped "
+    "formats y**2 is formed by groups: the sum of the squared codes, an integer, times the squared scale, one of 128 "
+    "places of the tile. Accumulators, and places, are summed by adding the upper half to the lower until one is left; "
+    "tiles are added in order to 0.",
 )
 MATVEC_BF16_FP32ACC_V1: Final = ComputeProfile(
     "MATVEC_BF16_FP32ACC_V1",

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 LINE: Final = 128
 TILE: Final = 32  # lines
 
 Row = Sequence[float]
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +22,9 @@ class Sums:
 
 
 def sum_words(x: Sequence[Row], y: Sequence[Row]) -> Sums:
-    """Over rows of finite values x and y, both exact in binary64."""
+    """Over rows of finite values x and y, both exact in binary64; a block of direct words is one row."""
     error, source, value, largest = 0.0, 0.0, 0.0, 0.0
-    for left, right in zip(x, y, strict=True):
+    for left, right in zip(_joined(x, x), _joined(y, y), strict=True):
         differences = [a - b for a, b in zip(left, right, strict=True)]
         error = _added(error, differences)
         source = _added(source, left)
@@ -41,15 +42,23 @@ def sum_grouped(
         for row, row_scales in zip(codes, scales, strict=True)
     ]
     value = 0.0
-    for row, row_scales in zip(codes, scales, strict=True):
+    for row, row_scales in zip(_joined(codes, codes), _joined(scales, codes), strict=True):
         for first in range(0, len(row), TILE * LINE):
-            tile = 0.0
+            products: list[float] = []
             for start in range(first, min(len(row), first + TILE * LINE), group):
                 scale = row_scales[start // group]
-                tile += float(sum(code * code for code in row[start : start + group])) * (scale * scale)
-            value += tile
+                squares = sum(code * code for code in row[start : start + group])
+                products.append(float(squares) * (scale * scale))
+            value += _folded(products, LINE)
     sums = sum_words(x, y)
     return Sums(sums.squared_error, sums.source_squares, value, sums.largest_error)
+
+
+def _joined(parts: Sequence[Sequence[Number]], rows: Sequence[Sequence[float]]) -> Sequence[Sequence[Number]]:
+    """What belongs to each row; `rows` that end with a line are one long row."""
+    if not rows or len(rows[0]) % LINE:
+        return parts
+    return [[one for part in parts for one in part]]
 
 
 def _added(total: float, row: Row) -> float:
@@ -68,7 +77,13 @@ def _tiles(row: Row) -> Iterator[float]:
             squares = [lane * lane for lane in line] + [0.0] * (LINE - len(line))
             for i in range(32):
                 accumulators[i] += (squares[i] + squares[i + 32]) + (squares[i + 64] + squares[i + 96])
-        tile = 0.0
-        for accumulator in accumulators:
-            tile += accumulator
-        yield tile
+        yield _folded(accumulators, 32)
+
+
+def _folded(values: list[float], places: int) -> float:
+    """The sum of at most `places` numbers, a power of two: the upper half is added to the lower, until one is left."""
+    left = values + [0.0] * (places - len(values))
+    while len(left) > 1:
+        half = len(left) // 2
+        left = [a + b for a, b in zip(left[:half], left[half:], strict=True)]
+    return left[0]
