@@ -14,12 +14,13 @@ from ninfer_core.convert.draft import without_sink
 from ninfer_core.errors import CutShort
 from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Findings
-from ninfer_core.identity import DIGEST_PREFIX, FileDigest
+from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.opening import ArtifactKind
 from ninfer_core.recipes import Plan, Recipe, bind, parse_recipe
 from ninfer_core.targets import AUTO, TARGETS, Target
 from ninfer_core.verify import Asked, asked, prepare
 from ninfer_core.verify.against import NO_RECIPE, NO_REGISTERED, NO_SOURCE, Against
+from ninfer_core.verify.files import file_digest
 from ninfer_core.verify.outcomes import Outcome
 from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.report import Report
@@ -101,8 +102,8 @@ class Verification:
     def _compared(self, outcomes: Iterable[Outcome], ticket: Ticket) -> Iterator[Outcome]:
         for outcome in outcomes:
             ticket.check()
-            if isinstance(outcome, FileDigest):
-                self.files.compare(outcome)  # the pass asks every file afterwards whether it changed
+            if (digest := file_digest(outcome)) is not None:
+                self.files.compare(digest)  # the pass asks every file afterwards whether it changed
             yield outcome
 
     def close(self) -> None:

@@ -99,7 +99,7 @@ class _Merge:
         self._count = 0 if whole.artifact is None else len(whole.artifact.objects)
 
     def take_files(self, done: Outcomes) -> None:
-        self._files, _ = take_digests(len(self._whole.sources), done, self._findings)
+        self._files = take_digests(len(self._whole.sources), done, self._findings).files
         if self._whole.artifact is None:
             self._complete = len(self._files) == 1
         self._complete &= len(self._files) == len(self._whole.sources)

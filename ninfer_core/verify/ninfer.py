@@ -20,7 +20,8 @@ from ninfer_core.verify.checks import LISTING_CHECKS, WORD_CHECKS, Asked, CheckN
 from ninfer_core.verify.entries import Entries
 from ninfer_core.verify.faults import Fault
 from ninfer_core.verify.files import digest_tasks, take_digests
-from ninfer_core.verify.outcomes import Outcome, Outcomes, Part
+from ninfer_core.verify.held import HeldByFile, of_artifact
+from ninfer_core.verify.outcomes import Outcome, Outcomes, Part, Unread
 from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.report import Report, conclude
 from ninfer_core.verify.reuse import Known
@@ -61,7 +62,7 @@ class _NoDirectory:
         findings = Findings()
         findings.extend(self._findings)
         done = Outcomes(outcomes)
-        digests, _ = take_digests(1, done, findings)
+        digests = take_digests(1, done, findings).files
         done.end()
         skipped = dict.fromkeys(self._asked.checks - {"structure"}, "there is no directory to read")
         checks, verdict = conclude(self._asked, (), findings, skipped)
@@ -106,9 +107,14 @@ class _Pass:
         held = sum(item.bytes for item in artifact.readable)
         stored = sum(source.size for source in artifact.sources)
         tasks: list[Task[[], Outcome]] = []
+        self._held: HeldByFile = ()
         if self._digested and known.files is None:
-            tasks += digest_tasks(artifact.sources, pool)
+            self._held = of_artifact(
+                artifact, [one for one in artifact.tensors if one.ordinal not in known.objects]
+            )
+            tasks += digest_tasks(artifact.sources, pool, self._held)
         self._files = len(tasks)
+        with_files = {one.ordinal for objects in self._held for one in objects}
         scan = partial(unreferenced.scan, artifact, pool, self._canonical)
         tasks.append(Task(max(0, stored - held), scan))
         before = len(tasks)
@@ -127,7 +133,7 @@ class _Pass:
         for item in items:
             before = len(tasks)
             if item.ordinal not in known.objects:
-                tasks += self._object_tasks(item)
+                tasks += self._object_tasks(item, item.ordinal in with_files)
             self._counts.append(len(tasks) - before)
         self.tasks: Sequence[Task[[], Outcome]] = tasks
         self.totals = Totals(len(artifact.objects), self._bytes_ahead(stored))
@@ -147,7 +153,7 @@ class _Pass:
             # Nothing can be said of objects that were never read: no check of them is complete.
             skipped |= dict.fromkeys(self._asked.checks, "the list of objects could not be read")
         done = Outcomes(outcomes)
-        digests, unread = take_digests(self._files, done, findings)
+        taken = take_digests(self._files, done, findings, self._held)
         scanned = done.take(Findings)
         for _ in range(self._answers):
             answer = done.take(Findings, CannotRead)
@@ -157,19 +163,21 @@ class _Pass:
                 skipped["source"] = str(answer)
         unrelated = self._take_relations(done, findings, skipped)
         entries = Entries(artifact, self._asked, basis)
-        sample = self._merge_objects(done, entries, unrelated, findings) if self._digested else None
+        sample = None
+        if self._digested:
+            sample = self._merge_objects(done, taken.objects, entries, unrelated, findings)
         if not self._digested:
             entries.cover_listed()
         done.end()
         if basis.sound:  # else nobody knows which bytes lie between objects
             findings.extend(scanned)
-        if unread:
-            skipped["structure"] = unread[0]
+        if taken.unread:
+            skipped["structure"] = taken.unread[0]
         report_changes(artifact.sources, findings)
         if self._against.plan is not None:
             report_source_changes(self._against.plan, findings)
         results = entries.results(findings)
-        digests = self._known.files or digests
+        digests = self._known.files or taken.files
         checks, verdict = conclude(self._asked, results, findings, skipped, basis.idle)
         if self._source_reused:  # whose words were compared by an earlier run
             checks = tuple(
@@ -198,7 +206,12 @@ class _Pass:
         )
 
     def _merge_objects(
-        self, done: Outcomes, entries: Entries, unrelated: Mapping[int, str], findings: Findings
+        self,
+        done: Outcomes,
+        digests: Mapping[int, str | Unread],
+        entries: Entries,
+        unrelated: Mapping[int, str],
+        findings: Findings,
     ) -> dict[str, Any] | None:
         """Every readable object merged or taken over; what was sampled, if anything was."""
         from ninfer_core.verify.objects import Merge  # brings in the compiler
@@ -210,7 +223,8 @@ class _Pass:
             if known is not None:
                 entries.reuse(known)
             else:
-                merge.take(item, [done.take(Part) for _ in range(count)])
+                parts = [done.take(Part) for _ in range(count)]
+                merge.take(item, [*_of_digest(digests.get(item.ordinal)), *parts])
         return merge.sample_json
 
     def _take_relations(
@@ -240,7 +254,8 @@ class _Pass:
         again = sum(item.bytes for item in read if isinstance(item, TensorObject)) if words else 0
         return (0 if self._known.files else stored) + sum(item.bytes for item in read) + again
 
-    def _object_tasks(self, item: TensorObject | ResourceObject) -> Iterator[Task[[], Part]]:
+    def _object_tasks(self, item: TensorObject | ResourceObject, with_file: bool) -> Iterator[Task[[], Part]]:
+        """Those of one object; its digest may come `with_file`."""
         plan = self._basis.plans.get(item.name)
         if isinstance(item, TensorObject):
             from ninfer_core.verify.tensor import (
@@ -250,7 +265,8 @@ class _Pass:
             tensor_plan = plan if isinstance(plan, TensorPlan) else None
             claims = self._basis.claims.get(item.ordinal, ())
             payload, sample = self._artifact.payload, self._against.sample
-            yield from TensorPass(item, payload, self._asked, tensor_plan, claims, sample, self.pool).tasks()
+            facts = (item, payload, self._asked, tensor_plan, claims, sample)
+            yield from TensorPass(*facts, self.pool, digested=with_file).tasks()
             return
         resource_plan = plan if isinstance(plan, ResourcePlan) else None
         source = 0 if resource_plan is None else resource_plan.source.size
@@ -277,6 +293,12 @@ class _Pass:
             where = {"file": plan.source.name}
             part.faults.append(Fault("parity.resource_mismatch", 1, where, want, have, message))
         return part
+
+
+def _of_digest(found: str | Unread | None) -> list[Part]:
+    if found is None:
+        return []
+    return [Part(sha256=found) if isinstance(found, str) else Part(error=found)]
 
 
 def _guarded(run: Callable[[], Findings]) -> Findings | CannotRead:

@@ -35,10 +35,18 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
-    """One tensor of a safetensors file, read to its end."""
+class Digested:
+    """One file, and the objects in it that were digested as the file was read, in the order of the task."""
 
-    sha256: str
+    file: FileDigest | Unread
+    objects: tuple[str | Unread, ...]  # hex sha256
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One tensor of a safetensors file, read to its end; its digest may have come with that of the file."""
+
+    sha256: str | None
     statistics: WordStatistics | None = None
 
 
@@ -52,7 +60,7 @@ class Encoded:
     cut: CutShort | None = None
 
 
-Outcome = Part | Scan | Encoded | FileDigest | Findings | CutShort | CannotRead
+Outcome = Part | Scan | Encoded | FileDigest | Digested | Findings | CutShort | CannotRead
 Kind = TypeVar("Kind")
 
 
@@ -103,6 +111,9 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
             }
         case FileDigest():
             members = {"kind": "file", "file": [outcome.name, outcome.bytes, outcome.sha256]}
+        case Digested():
+            digests = [one if isinstance(one, str) else to_json(one) for one in outcome.objects]
+            members = {"kind": "digested", "file": to_json(outcome.file), "objects": digests}
         case Findings():
             members = {
                 "kind": "findings",
@@ -142,7 +153,7 @@ def _part(document: Mapping[str, Any]) -> Part:
 
 def _scan(document: Mapping[str, Any]) -> Scan:
     statistics = document.get("statistics")
-    return Scan(document["sha256"], statistics and WordStatistics(*statistics))
+    return Scan(document.get("sha256"), statistics and WordStatistics(*statistics))
 
 
 def _encoded(document: Mapping[str, Any]) -> Encoded:
@@ -150,6 +161,14 @@ def _encoded(document: Mapping[str, Any]) -> Encoded:
     return Encoded(
         _faults(document), document.get("rescued", 0), document.get("clamped", 0), cut and _cut_short(cut)
     )
+
+
+def _digested(document: Mapping[str, Any]) -> Digested:
+    file = from_json(document["file"])
+    digests = [one if isinstance(one, str) else from_json(one) for one in document.get("objects", ())]
+    if not isinstance(file, FileDigest | Unread):
+        raise OutOfStep(f"a {type(file).__name__} is no digest of a file")
+    return Digested(file, tuple(one for one in digests if isinstance(one, str | Unread)))
 
 
 def _found(document: Mapping[str, Any]) -> Findings:
@@ -235,6 +254,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Outcome]] = {
     "scan": _scan,
     "encoded": _encoded,
     "file": lambda document: FileDigest(*document["file"]),
+    "digested": _digested,
     "findings": _found,
     CutShort.code: _cut_short,
     CannotRead.code: lambda document: CannotRead(document.get("message", "")),

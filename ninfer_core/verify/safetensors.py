@@ -22,8 +22,9 @@ from ninfer_core.verify.checks import Asked, CheckName
 from ninfer_core.verify.declared import check_declared, read_declarations
 from ninfer_core.verify.dialects import misfits
 from ninfer_core.verify.files import digest_tasks, take_digests
+from ninfer_core.verify.held import nothing, of_checkpoint
 from ninfer_core.verify.metrics import WORDS, word_metrics
-from ninfer_core.verify.outcomes import Outcome, Outcomes, Scan
+from ninfer_core.verify.outcomes import Outcome, Outcomes, Scan, Unread
 from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.report import ObjectResult, Report, conclude
 from ninfer_core.verify.task import Prepared, Task
@@ -95,20 +96,25 @@ class _Pass:
         self._kind, self._asked, self._skipped, self._findings = kind, asked, skipped, findings
         self._sound = checkpoint is not None
         self._sources: tuple[ByteSource, ...] = (entry,)
+        self._held = nothing(1)
         self._tensors: tuple[SourceTensor, ...] = ()
         if checkpoint is not None:
             self._sources = tuple(checkpoint.source(file.name) for file in checkpoint.files)
             self._tensors = tuple(checkpoint.tensors.values())
-        self.totals = Totals(
-            len(self._tensors),
-            sum(source.size for source in self._sources) + sum(tensor.bytes for tensor in self._tensors),
-        )
-        tasks: list[Task[[], Outcome]] = [*digest_tasks(self._sources, pool)]
-        if checkpoint is not None:
-            look = "statistics" in asked
-            for tensor in self._tensors:
-                tasks.append(Task(tensor.bytes, partial(_tensor, checkpoint, tensor, look, pool)))
+            self._held = of_checkpoint(checkpoint)
+        tasks: list[Task[[], Outcome]] = [*digest_tasks(self._sources, pool, self._held)]
+        with_files = {one.ordinal for objects in self._held for one in objects}
+        self._read: list[bool] = []  # whether a task of its own reads the tensor
+        ahead = sum(source.size for source in self._sources) + sum(tensor.bytes for tensor in self._tensors)
+        look = "statistics" in asked
+        for ordinal, tensor in enumerate(self._tensors):
+            again = ordinal in with_files
+            self._read.append(not again or (look and _says_something(tensor.dtype)))
+            if checkpoint is not None and self._read[-1]:
+                tasks.append(Task(tensor.bytes, partial(_tensor, checkpoint, tensor, not again, look, pool)))
+                ahead += tensor.bytes if again else 0
         self.tasks: Sequence[Task[[], Outcome]] = tasks
+        self.totals = Totals(len(self._tensors), ahead)
 
     def conclude(self, outcomes: Iterable[Outcome]) -> Report:
         """See `Prepared.conclude`."""
@@ -119,12 +125,12 @@ class _Pass:
         if not self._sound:
             skipped |= dict.fromkeys(asked.checks - {"structure"}, "there is no sound header to read")
         done = Outcomes(outcomes)
-        digests, unread = take_digests(len(self._sources), done, findings)
-        if unread:
-            skipped["structure"] = unread[-1]
+        taken = take_digests(len(self._sources), done, findings, self._held)
+        if taken.unread:
+            skipped["structure"] = taken.unread[-1]
         results = [_result(ordinal, tensor, asked) for ordinal, tensor in enumerate(self._tensors)]
-        for result in results:
-            _merge(result, done, findings)
+        for result, read in zip(results, self._read, strict=True):
+            _merge(result, taken.objects.get(result.ordinal), done if read else None, findings)
         done.end()
         report_changes(self._sources, findings)
         for result in results:
@@ -138,8 +144,8 @@ class _Pass:
             None,
             None,
             None,
-            digests,
-            judged and len(digests) == len(self._sources),
+            taken.files,
+            judged and len(taken.files) == len(self._sources),
             tuple(results),
             checks,
             tuple(findings),
@@ -163,21 +169,26 @@ def _result(ordinal: int, tensor: SourceTensor, asked: Asked) -> ObjectResult:
     )
 
 
-def _tensor(checkpoint: Checkpoint, tensor: SourceTensor, look: bool, pool: Pool) -> Outcome:
-    digest = hashlib.sha256()
+def _tensor(checkpoint: Checkpoint, tensor: SourceTensor, hashed: bool, look: bool, pool: Pool) -> Outcome:
+    digest = hashlib.sha256() if hashed else None
     word = DTYPES[tensor.dtype].word
     statistics: WordStatistics | None = None
     buffer = pool.buffers.get("tensor", min(CHUNK_BYTES, max(tensor.bytes, 1)))
     try:
         for piece in chunks(checkpoint.source(tensor.file), tensor.offset, tensor.bytes, buffer.data):
-            digest.update(piece)
+            if digest is not None:
+                digest.update(piece)
             part = _look(np.frombuffer(piece, word), tensor.dtype) if look and word is not None else None
             if part is not None:
                 statistics = part if statistics is None else statistics.merge(part)
             pool.advance(len(piece))
     except (CutShort, CannotRead) as error:
         return error
-    return Scan(digest.hexdigest(), statistics)
+    return Scan(None if digest is None else digest.hexdigest(), statistics)
+
+
+def _says_something(dtype: str) -> bool:
+    return dtype in _BYTES or dtype in (*WORDS, "I32")
 
 
 def _look(words: NDArray[Any], dtype: str) -> WordStatistics | None:
@@ -186,20 +197,24 @@ def _look(words: NDArray[Any], dtype: str) -> WordStatistics | None:
         histogram = np.bincount(words, minlength=256)
         nans, infinities, zeros, negative = (int(histogram[list(places)].sum()) for places in _BYTES[dtype])
         return WordStatistics(words.size, zeros, negative, nans, infinities)
-    return cpu.statistics_direct(words, dtype) if dtype in (*WORDS, "I32") else None
+    return cpu.statistics_direct(words, dtype) if _says_something(dtype) else None
 
 
-def _merge(result: ObjectResult, outcomes: Outcomes, findings: Findings) -> None:
-    outcome = outcomes.take(Scan, CutShort, CannotRead)
-    if isinstance(outcome, CutShort):
-        report_cut_short(outcome, findings, result.name, result.ordinal)
-    if not isinstance(outcome, Scan):
-        result.reasons = dict.fromkeys(result.concerns, str(outcome))
+def _merge(
+    result: ObjectResult, digest: str | Unread | None, outcomes: Outcomes | None, findings: Findings
+) -> None:
+    """`digest` is what came with the file's; without `outcomes` nothing else was read of the tensor."""
+    scan = Scan(None) if outcomes is None else outcomes.take(Scan, CutShort, CannotRead)
+    error = digest if isinstance(digest, Unread) else scan
+    if isinstance(error, CutShort):
+        report_cut_short(error, findings, result.name, result.ordinal)
+    if isinstance(digest, Unread) or not isinstance(scan, Scan):
+        result.reasons = dict.fromkeys(result.concerns, str(error))
         return
-    result.sha256, result.covered = outcome.sha256, result.concerns
-    if outcome.statistics is not None:
-        result.metrics = word_metrics(result.format or "", outcome.statistics)
-        _advise(result, outcome.statistics, findings)
+    result.sha256, result.covered = digest or scan.sha256, result.concerns
+    if scan.statistics is not None:
+        result.metrics = word_metrics(result.format or "", scan.statistics)
+        _advise(result, scan.statistics, findings)
 
 
 def _advise(result: ObjectResult, statistics: WordStatistics, findings: Findings) -> None:

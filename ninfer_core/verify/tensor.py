@@ -33,7 +33,18 @@ class TensorPass:
     """The tasks of one tensor; every task yields a `Part`, to be merged in task order."""
 
     # There may be half a million.
-    __slots__ = ("asked", "claims", "derivation", "item", "payload", "plan", "pool", "reads_words", "rows")
+    __slots__ = (
+        "asked",
+        "claims",
+        "derivation",
+        "digested",
+        "item",
+        "payload",
+        "plan",
+        "pool",
+        "reads_words",
+        "rows",
+    )
 
     def __init__(
         self,
@@ -44,10 +55,15 @@ class TensorPass:
         claims: tuple[Restriction, ...],
         sample: Sample | None,
         pool: Pool,
+        *,
+        digested: bool = False,
     ) -> None:
-        """`claims` are what the recipe demands of the words; with `sample` only some rows are compared with `plan`."""
+        """`claims` are what the recipe demands of the words; with `sample` only some rows are compared with `plan`.
+
+        What is `digested` elsewhere is not hashed again.
+        """
         self.item, self.payload, self.asked, self.pool = item, payload, asked, pool
-        self.claims = claims
+        self.claims, self.digested = claims, digested
         self.plan = plan if "parity" in asked else None
         self.rows: tuple[range, ...] | None = None  # those that are compared; None for all
         if self.plan is not None and sample is not None:
@@ -67,11 +83,14 @@ class TensorPass:
 
     def _own_tasks(self) -> Iterator[Task[[], Part]]:
         item = self.item
+        if self.digested and not self.reads_words:
+            return
         if item.bytes <= WHOLE_BYTES:
             source = 0 if self._compared is None else self._compared.source_bytes(elements(item.shape))
             yield Task(item.bytes + source, self._whole)
             return
-        yield Task(item.bytes, self._digest)
+        if not self.digested:
+            yield Task(item.bytes, self._digest)
         if self.reads_words:
             yield Task(sum(gap.length for gap in gaps(item.layout, item.format, item.shape)), self._gaps)
             for block in item.layout.blocks(item.format, item.shape):
@@ -104,8 +123,9 @@ class TensorPass:
         except (CutShort, CannotRead) as error:
             part.error = error
             return part
-        part.sha256 = hashlib.sha256(content.data).hexdigest()
-        self.pool.advance(self.item.bytes)
+        if not self.digested:
+            part.sha256 = hashlib.sha256(content.data).hexdigest()
+            self.pool.advance(self.item.bytes)
         if self.reads_words:
             source = MemorySource(self.payload.name, content.data)
             self._check_gaps(source, 0, part)

@@ -19,7 +19,7 @@ from ninfer_core.identity import FileDigest
 from ninfer_core.kernels.values import CodeStatistics, ErrorSums, WordStatistics
 from ninfer_core.layouts.base import Block
 from ninfer_core.verify.faults import Fault
-from ninfer_core.verify.outcomes import Encoded, Outcome, Part, Scan, from_json, to_json
+from ninfer_core.verify.outcomes import Digested, Encoded, Outcome, Part, Scan, from_json, to_json
 
 COUNTS = st.integers(0, 2**62)
 TEXTS = st.text(max_size=20)  # half a surrogate pair is drawn too: a file name may hold one
@@ -48,6 +48,7 @@ WORD_STATISTICS = st.builds(
 )
 BLOCKS = st.builds(Block, *[COUNTS] * 4)
 SHA256 = st.binary(min_size=32, max_size=32).map(bytes.hex)
+FILES = st.builds(FileDigest, NAMES, COUNTS, SHA256)
 
 
 @st.composite
@@ -84,9 +85,10 @@ PARTS = st.builds(
 )
 OUTCOMES = st.one_of(
     PARTS,
-    st.builds(Scan, SHA256, st.none() | WORD_STATISTICS),
+    st.builds(Scan, st.none() | SHA256, st.none() | WORD_STATISTICS),
+    st.builds(Digested, FILES | UNREAD, st.lists(SHA256 | UNREAD, max_size=3).map(tuple)),
     st.builds(Encoded, FAULTS, COUNTS, COUNTS, st.none() | CUTS),
-    st.builds(FileDigest, NAMES, COUNTS, SHA256),
+    FILES,
     findings(),
     UNREAD,
 )
