@@ -1,0 +1,168 @@
+"""Calls into foreign kernels in a process of their own: what goes wrong there comes back as `ForeignFailed`.
+
+Input and output lie in shared memory between guard bytes. A kernel that writes outside of its output, changes its
+input, crashes, ends its process or does not come back is told from one that is merely wrong.
+"""
+
+import json
+import mmap
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ninfer_core.layouts.base import align_up
+from ninfer_core.selfcheck.protocol import Call, ForeignFailed, Reply
+
+Bytes = NDArray[np.uint8]
+GUARD: Final = 0xA5
+GUARD_BYTES: Final = 4096
+SECONDS: Final = 120.0  # for one call; no vector takes a slow kernel a second
+_PAGE: Final = 1 << 20
+
+
+class Apart:
+    """The process that runs the kernels, started when it is needed and again after it died.
+
+    `timer` counts seconds; `clock` does too, without what crossing to the other process costs.
+    """
+
+    def __init__(self, kind: str, target: str, timer: Callable[[], float], seconds: float = SECONDS) -> None:
+        self._command = [sys.executable, "-m", "ninfer_core.selfcheck.host", kind, target]
+        self._timer, self._seconds = timer, seconds
+        self._memory = _memory()
+        self._map: mmap.mmap | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+        self._requests = self._replies = -1
+        self._crossing = 0.0
+
+    def clock(self) -> float:
+        """Seconds, as if foreign kernels were called directly."""
+        return self._timer() - self._crossing
+
+    def start(self) -> None:
+        """Load the kernels. Raises: ForeignFailed when they cannot be."""
+        if self._child is not None:
+            return
+        ours, theirs = os.pipe(), os.pipe()
+        kept = (ours[0], theirs[1], self._memory)
+        command = [*self._command, *map(str, kept)]
+        self._child = subprocess.Popen(command, pass_fds=kept, stdin=subprocess.DEVNULL)  # noqa: S603  no shell
+        os.close(ours[0])
+        os.close(theirs[1])
+        self._requests, self._replies = ours[1], theirs[0]
+        unusable = self._line("loading")["unusable"]
+        if unusable is not None:
+            self.close()
+            raise ForeignFailed(unusable)
+
+    def call(
+        self, function: str, fmt: str, dtype: str, shape: tuple[int, ...], given: NDArray[Any], room: int
+    ) -> tuple[Reply, Bytes]:
+        """The reply and the output of `room` bytes, a view that holds until the next call. Raises: ForeignFailed."""
+        begin = self._timer()
+        seconds = 0.0
+        try:
+            flat = np.ascontiguousarray(given).reshape(-1).view(np.uint8)
+            first, second, end = _places(flat.size, room)
+            memory = self._grown(end)
+            memory[:first], memory[first : first + flat.size], memory[first + flat.size : end] = (
+                GUARD,
+                flat,
+                GUARD,
+            )
+            call = Call(
+                function,
+                fmt,
+                dtype,
+                shape[0],
+                shape[1],
+                (first, flat.size),
+                (second, room),
+                align_up(end, _PAGE),
+            )
+            self.start()
+            reply = Reply(**self._asked(call))
+            seconds = reply.seconds
+            if (memory[first : first + flat.size] != flat).any():
+                raise ForeignFailed(f"{call}: it changed its input")
+            out = memory[second : second + room]
+            for guard in (memory[:first], memory[first + flat.size : second], memory[second + room : end]):
+                if (guard != GUARD).any():
+                    raise ForeignFailed(f"{call}: it wrote outside of its output of {room:,} bytes")
+            return reply, out
+        finally:
+            self._crossing += self._timer() - begin - seconds
+
+    def _asked(self, call: Call) -> dict[str, Any]:
+        line = json.dumps(asdict(call)).encode() + b"\n"
+        with suppress(BrokenPipeError):  # it died since: reading says how
+            os.write(self._requests, line)
+        return self._line(str(call))
+
+    def _line(self, what: str) -> dict[str, Any]:
+        """One line of the child. Raises: ForeignFailed when there is none."""
+        line = b""
+        waiting = select.poll()
+        waiting.register(self._replies, select.POLLIN | select.POLLHUP)
+        while not line.endswith(b"\n"):
+            if not waiting.poll(self._seconds * 1000):
+                self.close()
+                raise ForeignFailed(f"{what}: it did not come back within {self._seconds:.0f} s")
+            piece = os.read(self._replies, 1 << 16)
+            if not piece:
+                raise ForeignFailed(f"{what}: {self._death()}")
+            line += piece
+        document: dict[str, Any] = json.loads(line)
+        return document
+
+    def _death(self) -> str:
+        child = self._child
+        code = 0 if child is None else child.wait()
+        self.close()
+        if code < 0:
+            with suppress(ValueError):
+                return f"it crashed with {signal.Signals(-code).name}"
+        return f"it ended its process with code {code}"
+
+    def _grown(self, size: int) -> Bytes:
+        if self._map is None or len(self._map) < size:
+            size = align_up(size, _PAGE)
+            os.ftruncate(self._memory, size)
+            self._map = mmap.mmap(self._memory, size)  # views of the old map keep it until they are gone
+        return np.frombuffer(self._map, np.uint8)
+
+    def close(self) -> None:
+        """End the process; the next call starts another."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.wait()
+            os.close(self._requests)
+            os.close(self._replies)
+
+    def __del__(self) -> None:
+        self.close()
+        os.close(self._memory)
+
+
+def _places(given: int, room: int) -> tuple[int, int, int]:
+    """Where input and output begin, both aligned to a page, and where the last guard ends."""
+    second = align_up(GUARD_BYTES + given + GUARD_BYTES, GUARD_BYTES)
+    return GUARD_BYTES, second, second + room + GUARD_BYTES
+
+
+def _memory() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("ninfer-kernels")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())

@@ -1,0 +1,229 @@
+"""Kernels of somebody else: the C example is right, and whatever goes wrong over there stays there and is named."""
+
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ninfer_core.errors import CannotRead, Usage
+from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, GROUPED, NVFP4, Q4G64_F16S, Q5G64_F16S, W8G32_F16S
+from ninfer_core.kernels.processor import cpu_processor
+from ninfer_core.kernels.values import EncodeFault, GroupedPlanes
+from ninfer_core.layouts import ROW_SPLIT
+from ninfer_core.selfcheck import foreign
+from ninfer_core.selfcheck.protocol import ForeignFailed
+from ninfer_core.selfcheck.vectors import encode_cases, reconstruct_cases
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "c-kernel"
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler `cc`")
+
+
+def built(source: Path, out: Path) -> Path:
+    """The library, compiled as the example says it should be."""
+    line = re.search(r"^ \* +(cc .*)$", (EXAMPLE / "grouped.c").read_text(), re.MULTILINE)[1]
+    words = line.replace("grouped.so", str(out)).replace("grouped.c", str(source)).split()
+    command = [*words, "-Wall", "-Wextra", "-Werror", "-pedantic", "-I", str(EXAMPLE)]
+    subprocess.run(command, check=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    kernels = foreign.library(
+        built(EXAMPLE / "grouped.c", tmp_path_factory.mktemp("c") / "grouped.so"), time.perf_counter
+    )
+    yield kernels
+    kernels.close()
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory):
+    source = Path(__file__).with_name("faulty.c")
+    library = built(source, tmp_path_factory.mktemp("c") / "faulty.so")
+    kernels = foreign.library(library, time.perf_counter, seconds=1.0)
+    yield kernels
+    kernels.close()
+
+
+def encoded(kernels, fmt, shape=(2, 70), dtype="F32"):
+    out = GroupedPlanes.empty(fmt, *shape)
+    return kernels.encode(fmt, np.full(shape, 0x3F800000, np.uint32), dtype, out)
+
+
+@pytest.mark.parametrize("fmt", GROUPED, ids=lambda fmt: fmt.name)
+def test_the_example_in_c_gives_every_known_answer(example, fmt):
+    for case in encode_cases(fmt):
+        out = GroupedPlanes.empty(fmt, *case.shape)
+        answer = example.encode(fmt, case.source, case.dtype, out)
+        if case.refusal is not None:
+            assert answer == case.refusal, case.id
+            continue
+        assert not isinstance(answer, EncodeFault), case.id
+        planes = [plane for plane in (out.base, out.high, out.scales) if plane.size]
+        spans = [plane.span for plane in ROW_SPLIT.planes(fmt, case.shape)]
+        for span, plane in zip(spans, planes, strict=True):
+            assert case.payload[span.offset : span.offset + span.length].tobytes() == plane.tobytes(), case.id
+    for case in reconstruct_cases(fmt):
+        spans = [(plane.span, plane.word) for plane in ROW_SPLIT.planes(fmt, case.shape)]
+        parts = [case.payload[s.offset : s.offset + s.length].copy().view(word) for s, word in spans]
+        base, *high, scales = parts
+        planes = GroupedPlanes(base, high[0] if high else np.empty(0, np.uint8), scales)
+        for words in (case.fp32, case.bf16):
+            out = np.empty(case.shape, words.dtype.newbyteorder("="))
+            example.reconstruct_grouped(fmt, case.shape[1], planes, out)
+            assert (out == words).all(), case.id
+
+
+def test_the_example_offers_what_it_has_and_under_names_of_its_own(example):
+    kernels = example.kernels()
+    assert {kernel.format for kernel in kernels} == set(GROUPED)
+    assert {kernel.name.rpartition(".")[2] for kernel in kernels} == {"foreign"}
+    assert len({kernel.digest for kernel in kernels}) == len(kernels) == 24
+    assert example.device.name == "foreign"
+    assert "grouped.so sha256:" in example.device.runtime
+    assert example.device != cpu_processor().device
+
+
+def test_another_library_is_other_evidence(example, faulty):
+    ours, theirs = ({kernel.name: kernel.digest for kernel in one.kernels()} for one in (example, faulty))
+    assert all(theirs[name] != digest for name, digest in ours.items())
+
+
+@pytest.mark.parametrize(
+    ("fmt", "said"),
+    [
+        (Q4G64_F16S, "crashed with SIGSEGV"),
+        (Q5G64_F16S, "did not come back within 1 s"),
+        (GROUPED[2], "wrote outside of its output"),
+        (W8G32_F16S, "ended its process with code 7"),
+    ],
+    ids=["crash", "hang", "bounds", "exit"],
+)
+def test_what_goes_wrong_in_a_library_is_an_answer_and_the_next_call_works(faulty, fmt, said):
+    for _ in range(1 if "back" in said else 2):
+        with pytest.raises(ForeignFailed, match=said):
+            encoded(faulty, fmt)
+
+
+def test_a_library_that_changes_its_input_is_told(faulty):
+    codes, scales, ones = (
+        np.empty((2, 9), np.uint8),
+        np.empty(2, np.uint16),
+        np.full((2, 9), 0x3F800000, np.uint32),
+    )
+    with pytest.raises(ForeignFailed, match="changed its input"):
+        faulty.encode_rows(ones, "F32", faulty.largest_magnitudes(ones, "F32"), codes, scales)
+
+
+def test_failures_of_their_own_and_unknown_answers_are_failures(faulty):
+    out, planes = np.empty((1, 64), np.uint32), GroupedPlanes.empty(Q4G64_F16S, 1, 64)
+    with pytest.raises(ForeignFailed, match="status 5"):
+        faulty.reconstruct_grouped(Q4G64_F16S, 64, planes, out)
+    with pytest.raises(ForeignFailed, match="status 99"):
+        faulty.reconstruct_row(np.zeros((1, 64), np.uint8), np.zeros(1, np.uint16), out)
+    offered = {(kernel.operation, kernel.format) for kernel in faulty.kernels()}
+    assert ("reconstruct", NVFP4) not in offered
+    assert ("reconstruct", FP8_E4M3FN_ROW_BF16S) in offered
+
+
+def test_time_is_that_of_the_kernel_and_not_of_the_way_to_it(example):
+    begin, start = example.clock(), time.perf_counter()
+    for _ in range(20):
+        encoded(example, W8G32_F16S, (1, 1))
+    spent, passed = example.clock() - begin, time.perf_counter() - start
+    assert 0 < spent < passed
+
+
+def test_a_library_must_be_one(tmp_path):
+    with pytest.raises(CannotRead):
+        foreign.library(tmp_path / "absent.so", time.perf_counter)
+    (tmp_path / "text.so").write_text("no library")
+    with pytest.raises(ForeignFailed, match="cannot be loaded"):
+        foreign.library(tmp_path / "text.so", time.perf_counter).kernels()
+    source = tmp_path / "old.c"
+    source.write_text("int ninfer_abi(void);\nint ninfer_abi(void) { return 9; }\n")
+    with pytest.raises(ForeignFailed, match="version 9"):
+        foreign.library(built(source, tmp_path / "old.so"), time.perf_counter).kernels()
+
+
+PYTHON = """
+import numpy as np
+
+print("kernels may say what they like")
+
+
+class W8:
+    def decode(self, format, payload, shape, dtype):
+        if format != "W8G32_F16S" or dtype != "FP32":
+            return NotImplemented
+        n, k = shape
+        groups = -(-k // 128) * 4
+        codes = payload[: n * groups * 32].view(np.int8).reshape(n, groups * 32)
+        start = -(-codes.size // 256) * 256
+        scales = payload[start:].view("<f2").astype(np.float32).reshape(n, groups)
+        return (codes * np.repeat(scales, 32, axis=1))[:, :k].astype(np.float32)
+
+
+class Refusing:
+    def encode(self, format, dtype, source):
+        if source[0, 0] & 0x7F80 == 0x7F80:
+            return ("source_not_finite", 0, 0)
+        if source.size == 2:
+            source[0, 0] = 1
+        return b"short"
+
+
+refusing = Refusing()
+nothing = object()
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(PYTHON)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_an_object_in_python_is_checked_like_a_library(module, capfd):
+    kernels = foreign.python("mine:W8", time.perf_counter)
+    assert [kernel.name for kernel in kernels.kernels()] == ["reconstruct.W8G32_F16S.FP32.foreign"]
+    for case in reconstruct_cases(W8G32_F16S):
+        spans = [(plane.span, plane.word) for plane in ROW_SPLIT.planes(W8G32_F16S, case.shape)]
+        base, scales = (case.payload[s.offset : s.offset + s.length].copy().view(word) for s, word in spans)
+        out = np.empty(case.shape, np.uint32)
+        kernels.reconstruct_grouped(
+            W8G32_F16S, case.shape[1], GroupedPlanes(base, np.empty(0, np.uint8), scales), out
+        )
+        # A zero has a sign of its own only in formats whose codes have one: -0.0 may not come out.
+        assert (out == case.fp32).all(), case.id
+    kernels.close()
+    assert capfd.readouterr().out == ""
+
+
+def test_refusals_and_errors_of_an_object(module):
+    kernels = foreign.python("mine:refusing", time.perf_counter)
+    nan, out = np.full((1, 3), 0x7FC0, np.uint16), GroupedPlanes.empty(Q4G64_F16S, 1, 3)
+    assert kernels.encode(Q4G64_F16S, nan, "BF16", out) == EncodeFault("source_not_finite", 0, 0, 0, 0x7FC0)
+    with pytest.raises(ForeignFailed, match="5 bytes"):
+        kernels.encode(Q4G64_F16S, nan & 0, "BF16", out)
+    with pytest.raises(ForeignFailed, match="read-only"):
+        kernels.encode(Q4G64_F16S, np.zeros((1, 2), np.uint16), "BF16", GroupedPlanes.empty(Q4G64_F16S, 1, 2))
+    kernels.close()
+
+
+@pytest.mark.parametrize(
+    ("target", "said"), [("mine:absent", "absent"), ("gone:x", "gone"), ("mine:nothing", "neither")]
+)
+def test_an_object_must_be_there(module, target, said):
+    with pytest.raises(ForeignFailed, match=said):
+        foreign.python(target, time.perf_counter).kernels()
+
+
+@pytest.mark.parametrize("target", ["mine", ":", "a/b:c", "mine:", "-m:x"])
+def test_an_object_has_a_name_of_two_parts(target):
+    with pytest.raises(Usage):
+        foreign.python(target, time.perf_counter)
