@@ -135,12 +135,12 @@ def nvfp4(
         out[row] = np.uint16(output(sums, 1.0, divisor, word))
 
 
-_E2M1: Final = E2M1_AS_BINARY32.view(np.float32)
-_E4M3: Final = E4M3FN_AS_BINARY32.view(np.float32)
+E2M1_VALUES: Final = E2M1_AS_BINARY32.view(np.float32)
+E4M3_VALUES: Final = E4M3FN_AS_BINARY32.view(np.float32)
 
 
-def _activation(words: Words16, columns: int) -> Vector:
-    """The vector in the type that its products are added in."""
+def activation_vector(words: Words16, columns: int) -> Vector:
+    """The vector in the type that its products are added in. Raises: ValueError."""
     if words.shape != (columns,) or words.dtype != np.uint16:
         raise ValueError(f"{columns} columns need as many BF16 words")
     exponent = words >> 7 & 0xFF
@@ -149,50 +149,57 @@ def _activation(words: Words16, columns: int) -> Vector:
     return values.astype(np.float32) if middling.all() else values
 
 
-def _out(out: Words16, rows: int) -> Words16:
+def output_words(out: Words16, rows: int) -> Words16:
+    """The output, when it is one. Raises: ValueError."""
     if out.shape != (rows,) or out.dtype != np.uint16 or not out.flags.c_contiguous:
         raise ValueError(f"the output must be contiguous and hold {rows} BF16 words")
     return out
+
+
+def grouped_rows(fmt: GroupedFormat, columns: int, planes: GroupedPlanes) -> int:
+    """Rows that the planes hold. Raises: ValueError."""
+    groups = planes.scales.size
+    rows, rest = divmod(groups, groups_per_row(fmt, columns))
+    if rest or planes.base.size != groups * 32 or planes.high.size != groups * high_bytes(fmt):
+        raise ValueError(f"planes of {groups} groups do not hold rows of {columns} columns of {fmt.name}")
+    return rows
+
+
+def require_row_scales(codes: Words8, scales: Words16) -> None:
+    """Raises: ValueError."""
+    if scales.shape != codes.shape[:1]:
+        raise ValueError(f"{codes.shape[0]} rows need as many scales")
+
+
+def require_tiles(codes: Words8, scales: Words8, rows: int, columns: int) -> None:
+    """Raises: ValueError."""
+    if rows % 128 or columns % 64 or codes.size * 2 != rows * columns or scales.size * 16 != rows * columns:
+        raise ValueError(
+            f"{codes.size} code bytes and {scales.size} scales do not hold {rows} rows of {columns}"
+        )
 
 
 def matvec_grouped(
     fmt: GroupedFormat, columns: int, planes: GroupedPlanes, activation: Words16, out: Words16
 ) -> None:
     """BF16 words [rows] of a block of whole rows times an activation [columns]."""
-    rows, rest = divmod(planes.scales.size, groups_per_row(fmt, columns))
-    groups = planes.scales.size
-    if rest or planes.base.size != groups * 32 or planes.high.size != groups * high_bytes(fmt):
-        raise ValueError(f"planes of {groups} groups do not hold rows of {columns} columns of {fmt.name}")
+    target = output_words(out, grouped_rows(fmt, columns, planes))
     parts = (read_only(planes.base), read_only(planes.high), read_only(planes.scales))
-    grouped(fmt.code_bits, fmt.group, columns, parts, _activation(activation, columns), _out(out, rows))
+    grouped(fmt.code_bits, fmt.group, columns, parts, activation_vector(activation, columns), target)
 
 
 def matvec_row(codes: Words8, scales: Words16, activation: Words16, out: Words16) -> None:
     """FP8 rows, codes [rows, columns] and scales [rows], times an activation [columns]."""
     rows, columns = codes.shape
-    if scales.shape != (rows,):
-        raise ValueError(f"{rows} rows need as many scales")
-    rows_of_fp8(
-        codes, values_of_binary32(expand_bf16(scales)), _activation(activation, columns), _out(out, rows)
-    )
+    require_row_scales(codes, scales)
+    own, factors = read_only(codes).reshape(codes.shape), values_of_binary32(expand_bf16(scales))
+    rows_of_fp8(own, factors, activation_vector(activation, columns), output_words(out, rows))
 
 
 def matvec_nvfp4(codes: Words8, scales: Words8, divisor: int, activation: Words16, out: Words16) -> None:
     """NVFP4 rows: packed codes [rows * columns / 2] and scales in the tiles of their layout, over one divisor word."""
     rows, columns = out.size, activation.size
-    if rows % 128 or columns % 64 or codes.size * 2 != rows * columns or scales.size * 16 != rows * columns:
-        raise ValueError(
-            f"{codes.size} code bytes and {scales.size} scales do not hold {rows} rows of {columns}"
-        )
-    eights = read_only(codes).view(np.uint64)
-    over = float(finite_value(BINARY32, divisor))
-    nvfp4(
-        eights,
-        read_only(scales),
-        over,
-        columns,
-        _E2M1,
-        _E4M3,
-        _activation(activation, columns),
-        _out(out, rows),
-    )
+    require_tiles(codes, scales, rows, columns)
+    vector, over = activation_vector(activation, columns), float(finite_value(BINARY32, divisor))
+    target, sixteens = output_words(out, rows), read_only(codes).view(np.uint64)
+    nvfp4(sixteens, read_only(scales), over, columns, E2M1_VALUES, E4M3_VALUES, vector, target)
