@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
@@ -39,11 +40,12 @@ class Apart:
     def __init__(self, kind: str, target: str, timer: Callable[[], float], seconds: float = SECONDS) -> None:
         self._command = [sys.executable, "-m", "ninfer_core.selfcheck.host", kind, target]
         self._timer, self._seconds = timer, seconds
-        self._memory = _memory()
-        self._map: mmap.mmap | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._requests = self._replies = -1
         self._crossing = 0.0
+        self._map: mmap.mmap | None = None
+        self._memory = _memory()
+        self._finalizer = weakref.finalize(self, os.close, self._memory)
 
     def clock(self) -> float:
         """Seconds, as if foreign kernels were called directly."""
@@ -149,10 +151,6 @@ class Apart:
             child.wait()
             os.close(self._requests)
             os.close(self._replies)
-
-    def __del__(self) -> None:
-        self.close()
-        os.close(self._memory)
 
 
 def _places(given: int, room: int) -> tuple[int, int, int]:

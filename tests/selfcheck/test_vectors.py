@@ -10,7 +10,7 @@ from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, GROUPED, NVFP4, QUANTIZED,
 from ninfer_core.layouts import canonical_layout
 from ninfer_core.layouts.base import gaps
 from ninfer_core.selfcheck import vectors
-from ninfer_core.selfcheck.vectors.reading import read_cases
+from ninfer_core.selfcheck.vectors.reading import KINDS, MEMBERS, read_cases
 from ninfer_core.verify.words import check_block
 from tests.vectors.make_packaged import TARGET, documents
 
@@ -70,6 +70,22 @@ def test_a_file_that_is_not_its_schema_is_refused(change):
     change(document)
     with pytest.raises(vectors.BrokenVectors):
         read_cases(json.dumps(document).encode(), "x")
+
+
+def test_the_published_schema_has_the_members_that_are_read():
+    schema = json.loads(vectors.packaged(vectors.SCHEMA))["$defs"]
+    for kind in KINDS:
+        assert schema[kind]["additionalProperties"] is False
+        case = schema[kind]["properties"]["cases"]["items"]
+        assert set(case["properties"]) == set(case["required"]) == MEMBERS[kind]
+        assert case["additionalProperties"] is False
+        document = json.loads(vectors.packaged(f"{kind}.Q4G64_F16S.json"))
+        assert set(schema[kind]["properties"]) == document.keys()
+    manifest = json.loads(vectors.packaged(vectors.MANIFEST))
+    assert set(schema["manifest"]["properties"]) == manifest.keys()
+    assert (
+        set(schema["manifest"]["properties"]["files"]["items"]["properties"]) == manifest["files"][0].keys()
+    )
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"[]", b'{"kind": 1, "kind": 2}', b"[" * 50])

@@ -18,7 +18,7 @@ from ninfer_core.strict_json import Malformed, parse
 MANIFEST: Final = "manifest.json"
 KINDS: Final = ("encode", "reconstruct", "check")
 _WORDS: Final[dict[int, np.dtype[Any]]] = {16: np.dtype("<u2"), 32: np.dtype("<u4"), 64: np.dtype("<u8")}
-_MEMBERS: Final = {
+MEMBERS: Final = {
     "encode": {
         "id",
         "dtype",
@@ -167,7 +167,7 @@ def interpreted(document: Any, name: str) -> tuple[Case, ...]:
         found: list[Case] = []
         for entry in document["cases"]:
             at = f"{name}, case {entry['id']}"
-            if set(entry) != _MEMBERS[kind]:
+            if set(entry) != MEMBERS[kind]:
                 raise BrokenVectors(f"{at} has other members than its schema")
             found.append(_READERS[kind](fmt, entry))
     except (KeyError, TypeError, ValueError, IllegalShape, UnknownName) as error:
