@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ninfer_core.encoders import MAXABS_BF16S_RECIP_E4M3FN_RNE_V1
 from ninfer_core.formats import GroupedFormat
-from ninfer_core.kernels import cpu
+from ninfer_core.kernels.processor import Processor, cpu_processor
 from ninfer_core.kernels.values import EncodeCounts, EncodeFault, GroupedPlanes
 from ninfer_core.layouts.base import BLOCK_WEIGHTS, Block
 from ninfer_core.layouts.block_scale import swizzle
@@ -80,10 +80,12 @@ class Derivation:
     block: their scale needs the whole row, which is then read once and not again for each of its blocks.
     """
 
-    __slots__ = ("_lock", "_rows", "plan")
+    __slots__ = ("_lock", "_rows", "plan", "processor")
 
-    def __init__(self, plan: TensorPlan) -> None:
+    def __init__(self, plan: TensorPlan, processor: Processor | None = None) -> None:
+        """Blocks are encoded on `processor`, on this machine's own without one."""
         self.plan = plan
+        self.processor = processor or cpu_processor()
         self._lock = Lock()
         self._rows: OrderedDict[int, _Row] = OrderedDict()
 
@@ -103,19 +105,19 @@ class Derivation:
             where = {"index": refused.element, "word": f"0x{refused.word:x}"}
             return Refused("cast_refused", where, refused.reason, here)
         if isinstance(plan.fmt, GroupedFormat):
-            return _grouped(plan.fmt, block, words, plan.value.dtype)
+            return _grouped(self.processor, plan.fmt, block, words, plan.value.dtype)
         return Derived((words.reshape(-1),), words, plan.value.dtype)
 
     def _rows_of_fp8(self, value: Value, width: int, block: Block, words: Words) -> Derived | Refused:
         whole = block.columns == width
         wide = None if whole else self._largest(value, width, block.row)
         largest = (
-            cpu.largest_magnitudes(words, value.dtype)
+            self.processor.largest_magnitudes(words, value.dtype)
             if wide is None
             else np.array([wide.magnitude], np.uint32)
         )
         codes, scales = np.empty(words.size, np.uint8), np.empty(block.rows, np.uint16)
-        outcome = cpu.encode_rows(words, value.dtype, largest, codes, scales)
+        outcome = self.processor.encode_rows(words, value.dtype, largest, codes, scales)
         if isinstance(outcome, EncodeCounts):
             return Derived((codes, scales), words, value.dtype, clamped=outcome.clamped)
         where: dict[str, Any] = {"row": block.row + outcome.row}
@@ -136,26 +138,28 @@ class Derivation:
                 self._rows.popitem(last=False)
         with entry.lock:  # one thread reads the row, the others wait for what it finds
             if entry.largest is None:
-                entry.largest = _largest_of_row(value, row * width, width)
+                entry.largest = _largest_of_row(self.processor, value, row * width, width)
             return entry.largest
 
 
-def _largest_of_row(value: Value, first: int, width: int) -> _Largest:
+def _largest_of_row(processor: Processor, value: Value, first: int, width: int) -> _Largest:
     magnitude, column, word = 0, None, 0
     for begin in range(0, width, BLOCK_WEIGHTS):
         words = value.read(first + begin, first + min(begin + BLOCK_WEIGHTS, width))
-        top = int(cpu.largest_magnitudes(words.reshape(1, -1), value.dtype)[0])
+        top = int(processor.largest_magnitudes(words.reshape(1, -1), value.dtype)[0])
         if top >= BINARY32.exponent_mask and column is None:
-            lanes = cpu.largest_magnitudes(words.reshape(-1, 1), value.dtype)
+            lanes = processor.largest_magnitudes(words.reshape(-1, 1), value.dtype)
             place = int((lanes >= BINARY32.exponent_mask).argmax())
             column, word = begin + place, int(words[place])
         magnitude = max(magnitude, top)
     return _Largest(magnitude, column, word)
 
 
-def _grouped(fmt: GroupedFormat, block: Block, words: Words, dtype: str) -> Derived | Refused:
+def _grouped(
+    processor: Processor, fmt: GroupedFormat, block: Block, words: Words, dtype: str
+) -> Derived | Refused:
     planes = GroupedPlanes.empty(fmt, block.rows, block.columns)
-    outcome = cpu.encode(fmt, words, dtype, planes)
+    outcome = processor.encode(fmt, words, dtype, planes)
     if isinstance(outcome, EncodeFault):
         group = block.column // fmt.group + outcome.group
         where: dict[str, Any] = {"row": block.row + outcome.row, "group": group}

@@ -14,6 +14,7 @@ from ninfer_core.errors import CannotRead, CutShort
 from ninfer_core.findings import Findings
 from ninfer_core.identity import FileDigest
 from ninfer_core.io import ByteSource, Progress, no_progress
+from ninfer_core.kernels.processor import Processor
 from ninfer_core.recipes.plan import Plan
 from ninfer_core.verify.files import digest_tasks
 from ninfer_core.verify.outcomes import Encoded, Outcome, Outcomes
@@ -41,13 +42,14 @@ def convert(
     workers: int | None = None,
     started: Callable[[Totals], None] = lambda _: None,
     progress: Progress = no_progress,
+    processor: Processor | None = None,
 ) -> Conversion:
     """Write the artifact of `plan` to `out`, with parts beside it where revision 3 needs them, and the record.
 
     All of them appear, or none. Faults of the source are findings and leave no file; `told` is what binding found, which
-    begins the findings of the conversion. Raises: Usage, CannotWrite (a name is taken, no space), CannotRead, CutShort.
+    begins the findings of the conversion. Kernels run on `processor`, on this machine's own without one. Raises: Usage, CannotWrite (a name is taken, no space), CannotRead, CutShort.
     """
-    pool = Pool(workers, progress)
+    pool = Pool(workers, progress, processor)
     draft = Draft(plan, out.name, revision, max_file_bytes, pool, told)
     beside = [] if record is None else [record.path]
     require_free([*(out.with_name(file.name) for file in draft.blueprint.files), *beside])

@@ -21,6 +21,7 @@ from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Findings
 from ninfer_core.identity import DIGEST_PREFIX, FileDigest, content_root, resource_identity, tensor_identity
 from ninfer_core.io import sha256
+from ninfer_core.kernels.processor import merge_produced
 from ninfer_core.layouts import RESOURCE_ENCODING
 from ninfer_core.recipes.heading import heading
 from ninfer_core.recipes.plan import Plan, ResourcePlan, TensorPlan, report_source_changes
@@ -145,7 +146,11 @@ class Draft:
             if cut is not None:
                 report_cut_short(cut, findings, plan.name, about="source")
             rescued, clamped = sum(part.rescued for part in parts), sum(part.clamped for part in parts)
-            objects.append(Written(plan.name, plan, offset, size, rescued=rescued, clamped=clamped))
+            kernels = merge_produced(part.kernels for part in parts)
+            written = Written(
+                plan.name, plan, offset, size, rescued=rescued, clamped=clamped, kernels=kernels
+            )
+            objects.append(written)
         done.end()
         return objects
 

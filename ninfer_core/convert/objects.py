@@ -19,6 +19,7 @@ from ninfer_core.verify.faults import Fault
 from ninfer_core.verify.outcomes import Encoded
 from ninfer_core.verify.parity import source_faults
 from ninfer_core.verify.pool import Pool
+from ninfer_core.verify.recorded import recorded
 from ninfer_core.verify.restrictions import check_block as check_restrictions
 from ninfer_core.verify.task import Task
 from ninfer_core.verify.words import check_block
@@ -49,13 +50,16 @@ class TensorEncoder:
 
     def __init__(self, plan: TensorPlan, item: TensorObject, pool: Pool) -> None:
         self.plan, self.item, self.pool = plan, item, pool
-        self.derivation = Derivation(plan)
+        self.derivation = Derivation(plan, pool.processor)
 
     def tasks(self) -> Iterator[Task[[Sink], Encoded]]:
         """One task a block, in order."""
         for block in self.item.layout.blocks(self.item.format, self.item.shape):
             source = self.plan.source_bytes(block.rows * block.columns)
-            yield Task(source, partial(self._block, block))
+            yield Task(source, partial(self._recorded, block))
+
+    def _recorded(self, block: Block, sink: Sink) -> Encoded:
+        return recorded(self.pool, self._block, block, sink)
 
     def _block(self, block: Block, sink: Sink) -> Encoded:
         self.pool.check()
@@ -71,7 +75,7 @@ class TensorEncoder:
             return outcome
         outcome.rescued, outcome.clamped = derived.rescued, derived.clamped
         # Whatever the recipe says: what our own check would fail is never published. Nor is what breaks its own demands.
-        faults = check_block(self.item, block, derived.planes)
+        faults = check_block(self.item, block, derived.planes, self.pool.processor)
         outcome.faults += source_faults(faults) if isinstance(self.plan.value, Bundle) else faults
         outcome.faults += check_restrictions(self.item, block, derived.planes, self.plan.claims)
         if all(fault.severity == "advisory" for fault in outcome.faults):

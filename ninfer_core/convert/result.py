@@ -1,11 +1,12 @@
 """What a conversion did, as one value that every face of it is made from: schema `ninfer-gate/conversion/1`."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ninfer_core.findings import Finding
 from ninfer_core.identity import FileDigest, artifact_digest
+from ninfer_core.kernels.processor import Produced, nothing_ran
 from ninfer_core.recipes.accounting import Accounting, accounting_json, unused_sources
 from ninfer_core.recipes.plan import ResourcePlan, TensorPlan
 from ninfer_core.verify.report import finding_json, versions
@@ -25,6 +26,7 @@ class Written:
     identity: str | None = None
     rescued: int = 0
     clamped: int = 0
+    kernels: Produced = field(default_factory=nothing_ran)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +109,5 @@ def _object_json(item: Written) -> dict[str, Any]:
         "sources": [{"role": role, "tensor": tensor} for role, tensor in plan.sources],
         "rescued_groups": item.rescued,
         "clamped_lanes": item.clamped,
+        "kernels": dict(item.kernels),
     }

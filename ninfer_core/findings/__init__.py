@@ -11,6 +11,7 @@ from typing import Any, Literal
 from ninfer_core.findings.convert import CONVERT
 from ninfer_core.findings.definition import Definition, Severity
 from ninfer_core.findings.inventory import INVENTORY
+from ninfer_core.findings.kernels import KERNELS
 from ninfer_core.findings.parity import PARITY
 from ninfer_core.findings.recipe import RECIPE
 from ninfer_core.findings.relations import RELATIONS
@@ -36,6 +37,7 @@ FINDINGS: Closed[Definition] = Closed(
     *INVENTORY,
     *RESTRICTIONS,
     *RELATIONS,
+    *KERNELS,
 )
 
 

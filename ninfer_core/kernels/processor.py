@@ -5,6 +5,7 @@ A processor is shared by the threads of a pass. Importing this module loads no c
 
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -30,6 +31,15 @@ Produced = Mapping[str, tuple[str, ...]]
 """Names of kernels that ran, sorted, by the name of the device: {"cpu": ("check.Q4G64_F16S.cpu", ...)}."""
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A kernel that another device answered for."""
+
+    device: str
+    kernel: str
+    reason: str
+
+
 class Processor(Protocol):
     """The operations on blocks; arguments, results and exceptions are those of the same names in `kernels.cpu`.
 
@@ -41,6 +51,10 @@ class Processor(Protocol):
 
     def produced(self) -> Produced:
         """What ran for the calling thread since it asked last."""
+        ...
+
+    def failures(self) -> tuple[Failure, ...]:
+        """What failed over for the calling thread since it asked last."""
         ...
 
     def encode(
@@ -96,26 +110,36 @@ class Recorder(threading.local):
 
     def add(self, device: str, operation: str, fmt: str, dtype: str | None = None) -> None:
         """Note that a kernel gave an answer; `device` is a name such as "cuda:0", whose class names the kernel."""
-        self._names.add((device, _name(operation, fmt, dtype, device.partition(":")[0])))
+        self._names.add((device, kernel_name(operation, fmt, dtype, device.partition(":")[0])))
 
     def take(self) -> Produced:
         """What was noted, and forget it."""
         taken, self._names = self._names, set()
-        return merge_produced({device: (name,)} for device, name in taken)
+        return _produced(frozenset(taken))
 
 
-@cache  # one string a kernel, however many objects name it
-def _name(operation: str, fmt: str, dtype: str | None, device_class: str) -> str:
+@cache
+def kernel_name(operation: str, fmt: str, dtype: str | None, device_class: str) -> str:
+    """What the registry of kernels calls a combination."""
     return ".".join(part for part in (operation, fmt, dtype, device_class) if part is not None)
 
 
 def merge_produced(parts: Iterable[Produced]) -> Produced:
     """All that ran in any of them."""
-    merged: dict[str, set[str]] = {}
-    for part in parts:
-        for device, names in part.items():
-            merged.setdefault(device, set()).update(names)
-    return {device: tuple(sorted(names)) for device, names in sorted(merged.items())}
+    return _produced(
+        frozenset((one, name) for part in parts for one, names in part.items() for name in names)
+    )
+
+
+def nothing_ran() -> Produced:
+    """The same empty one always."""
+    return _produced(frozenset())
+
+
+@cache  # half a million objects share a handful of these
+def _produced(pairs: frozenset[tuple[str, str]]) -> Produced:
+    devices = sorted({device for device, _ in pairs})
+    return {one: tuple(sorted(name for device, name in pairs if device == one)) for one in devices}
 
 
 def output_dtype(out: Words) -> str:
@@ -147,6 +171,10 @@ class Cpu:
     def produced(self) -> Produced:
         """See `Processor.produced`."""
         return self._ran.take()
+
+    def failures(self) -> tuple[Failure, ...]:
+        """None: nothing stands behind this one."""
+        return ()
 
     def _note(self, operation: str, fmt: str, dtype: str | None = None) -> None:
         if fmt in FORMATS:  # words of a foreign file are counted too; no kernel answers for their format

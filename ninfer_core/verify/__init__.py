@@ -8,6 +8,7 @@ from ninfer_core.verify.checks import CHECKS, MEANINGS, Asked, asked
 from ninfer_core.verify.totals import Totals
 
 if TYPE_CHECKING:
+    from ninfer_core.kernels.processor import Processor
     from ninfer_core.opening import ArtifactKind, Opened
     from ninfer_core.verify.against import Against
     from ninfer_core.verify.report import Report
@@ -41,17 +42,18 @@ def prepare(
     digests: bool = False,
     workers: int | None = None,
     progress: Progress = no_progress,
+    processor: "Processor | None" = None,
 ) -> "Prepared":
     """Read the directory of an artifact of any kind and plan its verification; `entry` names its first file.
 
-    `progress` hears bytes as they are done; `workers` are the threads of the pool, should it run the tasks. What is
-    `known` is not read again. Where no check reads an object, files are digested with `digests` only.
+    `progress` hears bytes as they are done; `workers` are the threads of the pool, should it run the tasks. Kernels
+    run on `processor`, on this machine's own without one. What is `known` is not read again. Where no check reads an object, files are digested with `digests` only.
     Raises: CannotRead when the entry cannot be opened.
     """
     # Engines load the compiler, which listing and inspecting must not pay for.
     from ninfer_core.verify.pool import Pool
 
-    pool = Pool(workers, progress)
+    pool = Pool(workers, progress, processor)
     if kind == "safetensors":
         from ninfer_core.verify.safetensors import prepare_safetensors
 
@@ -71,6 +73,7 @@ def verify(
     workers: int | None = None,
     started: Callable[[Totals], None] = lambda _: None,
     progress: Progress = no_progress,
+    processor: "Processor | None" = None,
 ) -> "Report":
     """Verify an opened artifact of any kind, all in this process; `started` hears what is ahead.
 
@@ -85,6 +88,7 @@ def verify(
         digests=digests,
         workers=workers,
         progress=progress,
+        processor=processor,
     )
     started(prepared.totals)
     return prepared.conclude(prepared.pool.run(task.run for task in prepared.tasks))

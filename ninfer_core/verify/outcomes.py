@@ -13,6 +13,7 @@ import numpy as np
 from ninfer_core.errors import CannotRead, CutShort, LeadsOutside, OutOfStep
 from ninfer_core.findings import Finding, Findings
 from ninfer_core.identity import FileDigest
+from ninfer_core.kernels.processor import Produced, merge_produced, nothing_ran
 from ninfer_core.kernels.values import CodeStatistics, ErrorSums, WordStatistics
 from ninfer_core.layouts.base import Block
 from ninfer_core.verify.faults import Fault
@@ -32,6 +33,7 @@ class Part:
     compared: bool = True  # parity reached its end in every block of this part
     error: Unread | None = None
     source_error: Unread | None = None  # the artifact's own words were read all the same
+    kernels: Produced = field(default_factory=nothing_ran)  # that ran for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Encoded:
     rescued: int = 0
     clamped: int = 0
     cut: CutShort | None = None
+    kernels: Produced = field(default_factory=nothing_ran)
 
 
 Outcome = Part | Scan | Encoded | FileDigest | Digested | Findings | CutShort | CannotRead
@@ -97,6 +100,7 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
                 "not_compared": not outcome.compared,
                 "error": outcome.error and to_json(outcome.error),
                 "source_error": outcome.source_error and to_json(outcome.source_error),
+                "kernels": _kernels_json(outcome.kernels),
             }
         case Scan():
             statistics = outcome.statistics and _statistics_json(outcome.statistics)
@@ -108,6 +112,7 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
                 "rescued": outcome.rescued,
                 "clamped": outcome.clamped,
                 "cut": outcome.cut and to_json(outcome.cut),
+                "kernels": _kernels_json(outcome.kernels),
             }
         case FileDigest():
             members = {"kind": "file", "file": [outcome.name, outcome.bytes, outcome.sha256]}
@@ -148,6 +153,7 @@ def _part(document: Mapping[str, Any]) -> Part:
         not document.get("not_compared", False),
         _unread(document.get("error")),
         _unread(document.get("source_error")),
+        _kernels(document),
     )
 
 
@@ -159,7 +165,11 @@ def _scan(document: Mapping[str, Any]) -> Scan:
 def _encoded(document: Mapping[str, Any]) -> Encoded:
     cut = document.get("cut")
     return Encoded(
-        _faults(document), document.get("rescued", 0), document.get("clamped", 0), cut and _cut_short(cut)
+        _faults(document),
+        document.get("rescued", 0),
+        document.get("clamped", 0),
+        cut and _cut_short(cut),
+        _kernels(document),
     )
 
 
@@ -239,6 +249,15 @@ def _statistics(members: list[Any]) -> Statistics:
     if isinstance(members[1], list):
         return CodeStatistics(members[0], *(np.array(counts, np.int64) for counts in members[1:]))
     return WordStatistics(*members)
+
+
+def _kernels_json(kernels: Produced) -> dict[str, list[str]]:
+    return {device: list(names) for device, names in kernels.items()}
+
+
+def _kernels(document: Mapping[str, Any]) -> Produced:
+    told = document.get("kernels", {})
+    return merge_produced([{device: tuple(names) for device, names in told.items()}])
 
 
 def _sums_json(sums: ErrorSums) -> list[Any]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ninfer_core.containers.directory import TensorObject
 from ninfer_core.derive import Derivation, Refused, read_block
 from ninfer_core.formats import BlockFormat, DirectFormat, GroupedFormat, RowFormat
-from ninfer_core.kernels import cpu
+from ninfer_core.kernels.processor import Processor
 from ninfer_core.kernels.values import SOURCE_DTYPES, ErrorSums
 from ninfer_core.layouts.base import Block
 from ninfer_core.recipes.bundles import Bundle
@@ -43,16 +43,16 @@ class Comparison:
 
 def compare_block(item: TensorObject, block: Block, planes: Planes, derivation: Derivation) -> Comparison:
     """Compare one block with its source. Raises: CutShort, CannotRead when the source cannot be read."""
-    plan = derivation.plan
+    plan, processor = derivation.plan, derivation.processor
     if plan.encode is None:
-        return _foreign(item, block, planes, plan)
+        return _foreign(item, block, planes, plan, processor)
     derived = derivation.block(block)
     if isinstance(derived, Refused):
         return Comparison(_refusal(derived), None, complete=False)
     if isinstance(plan.value, Bundle):
-        return _bundle(item, block, planes, derived.planes, plan.value)
+        return _bundle(item, block, planes, derived.planes, plan.value, processor)
     faults: list[Fault] = []
-    if not _same(planes, derived.planes):
+    if not _same(planes, derived.planes, processor):
         match item.format:
             case GroupedFormat():
                 faults = differences.grouped(item.format, item.shape, block, planes, derived.planes)
@@ -63,7 +63,7 @@ def compare_block(item: TensorObject, block: Block, planes: Planes, derivation: 
                 faults = differences.direct(item.shape, block, planes[0], derived.planes[0], ids=ranked)
             case BlockFormat():
                 raise TypeError(f"no encoder makes {item.format.name}")
-    return Comparison(faults, _sums(item, block, planes, derived.source, derived.dtype))
+    return Comparison(faults, _sums(item, block, planes, derived.source, derived.dtype, processor))
 
 
 def gap_faults(plan: TensorPlan, offset: int, content: NDArray[np.uint8]) -> list[Fault]:
@@ -96,8 +96,8 @@ def source_faults(faults: Sequence[Fault]) -> list[Fault]:
     ]
 
 
-def _same(stored: Planes, derived: Sequence[Words]) -> bool:
-    return all(cpu.same_bytes(have, want) for have, want in zip(stored, derived, strict=True))
+def _same(stored: Planes, derived: Sequence[Words], processor: Processor) -> bool:
+    return all(processor.same_bytes(have, want) for have, want in zip(stored, derived, strict=True))
 
 
 def _refusal(refused: Refused) -> list[Fault]:
@@ -115,46 +115,59 @@ def _refusal(refused: Refused) -> list[Fault]:
 
 
 def _bundle(
-    item: TensorObject, block: Block, planes: Planes, derived: Sequence[Words], bundle: Bundle
+    item: TensorObject,
+    block: Block,
+    planes: Planes,
+    derived: Sequence[Words],
+    bundle: Bundle,
+    processor: Processor,
 ) -> Comparison:
-    faults = source_faults(check_block(item, block, derived))
+    faults = source_faults(check_block(item, block, derived, processor))
     if isinstance(item.format, BlockFormat):
         if block.row == block.column == 0:
             faults += global_scale.compare(int(planes[2][0]), int(derived[2][0]), bundle)
-        if not _same(planes[:2], derived[:2]):
+        if not _same(planes[:2], derived[:2], processor):
             faults += differences.nvfp4(item.shape, block, planes, derived)
-    elif not _same(planes, derived):
+    elif not _same(planes, derived, processor):
         faults += differences.fp8_rows(item.shape, block, planes, derived, copied=True)
-    source = reconstructed(item.format, block, derived)
-    stored = source if _same(planes, derived) else reconstructed(item.format, block, planes)
-    sums = None if source is None or stored is None else cpu.error_sums_words(source, stored, "F32")
+    source = stored = reconstructed(item.format, block, derived, processor)
+    if not _same(planes, derived, processor):
+        stored = reconstructed(item.format, block, planes, processor)
+    sums = None if source is None or stored is None else processor.error_sums_words(source, stored, "F32")
     return Comparison(faults, sums)
 
 
 def _sums(
-    item: TensorObject, block: Block, planes: Planes, source: Words | None, dtype: str | None
+    item: TensorObject,
+    block: Block,
+    planes: Planes,
+    source: Words | None,
+    dtype: str | None,
+    processor: Processor,
 ) -> ErrorSums | None:
     """Error sums of stored values against plain source words; None where either has no values that are compared."""
     if source is None or dtype is None or dtype not in SOURCE_DTYPES:
         return None
     if isinstance(item.format, GroupedFormat):
         stored = grouped_planes(item.format, planes)
-        return cpu.error_sums_grouped(item.format, block.columns, stored, source, dtype)
+        return processor.error_sums_grouped(item.format, block.columns, stored, source, dtype)
     direct = isinstance(item.format, DirectFormat)
     stored_dtype = _STORED_DTYPES.get(item.format.name) if direct else "F32"
-    words = planes[0] if direct else reconstructed(item.format, block, planes)
+    words = planes[0] if direct else reconstructed(item.format, block, planes, processor)
     if stored_dtype is None or words is None:
         return None
     if dtype == "F64":
         source, dtype = narrow_binary32(source), "F32"
-    return cpu.error_sums_words(source, words, dtype, stored_dtype)
+    return processor.error_sums_words(source, words, dtype, stored_dtype)
 
 
-def _foreign(item: TensorObject, block: Block, planes: Planes, plan: TensorPlan) -> Comparison:
+def _foreign(
+    item: TensorObject, block: Block, planes: Planes, plan: TensorPlan, processor: Processor
+) -> Comparison:
     """Legality is check `values`; here is what the bound says of single values, and the sums for the rest."""
     words: Words | None
     if isinstance(plan.value, Bundle):
-        words, dtype = of_bundle(plan.value, block), "F32"
+        words, dtype = of_bundle(plan.value, block, processor), "F32"
     else:
         width = item.layout.matrix(item.format, item.shape)[1]
         try:
@@ -162,11 +175,11 @@ def _foreign(item: TensorObject, block: Block, planes: Planes, plan: TensorPlan)
         except CastRefused as refused:
             where = {"index": refused.element, "word": f"0x{refused.word:x}"}
             return Comparison(_refusal(Refused("cast_refused", where, refused.reason)), None, complete=False)
-    sums = _sums(item, block, planes, words, dtype)
+    sums = _sums(item, block, planes, words, dtype, processor)
     if not is_evaluable(plan):
         return Comparison([], sums)
     stored = _STORED_DTYPES.get(item.format.name)
-    values = planes[0] if stored is not None else reconstructed(item.format, block, planes)
+    values = planes[0] if stored is not None else reconstructed(item.format, block, planes, processor)
     if words is None or values is None:
         return Comparison([], None, complete=False)  # no divisor, no values: the check of words says so
     pair = bounds.Pair(words.reshape(-1), dtype, values.reshape(-1), stored or "F32")

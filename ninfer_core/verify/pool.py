@@ -1,15 +1,18 @@
-"""Threads, reused buffers, progress and stopping: what every pass over a file shares."""
+"""Threads, reused buffers, the device, progress and stopping: what every pass over a file shares."""
 
 import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ninfer_core.io import Progress, no_progress
+
+if TYPE_CHECKING:
+    from ninfer_core.kernels.processor import Processor
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -40,12 +43,28 @@ class Pool:
     other unless `run` started them both.
     """
 
-    def __init__(self, workers: int | None = None, progress: Progress = no_progress) -> None:
+    def __init__(
+        self,
+        workers: int | None = None,
+        progress: Progress = no_progress,
+        processor: "Processor | None" = None,
+    ) -> None:
+        """`processor` is where kernels run; None for this machine's own, loaded when the first kernel is wanted."""
+        self._processor = processor
         self.workers = workers or os.cpu_count() or 1
         self.buffers = Buffers()
         self._progress = progress
         self._lock = threading.Lock()
         self._stop = threading.Event()
+
+    @property
+    def processor(self) -> "Processor":
+        """Where kernels run."""
+        if self._processor is None:
+            from ninfer_core.kernels.processor import cpu_processor
+
+            self._processor = cpu_processor()
+        return self._processor
 
     def advance(self, count: int) -> None:
         """Report bytes done. Raises: Stopped, and what the progress raises."""

@@ -5,7 +5,7 @@ from itertools import groupby
 
 from ninfer_core.containers.directory import TensorObject
 from ninfer_core.formats import BlockFormat, DirectFormat, GroupedFormat, NumericFormat, RowFormat
-from ninfer_core.kernels import cpu
+from ninfer_core.kernels.processor import Processor
 from ninfer_core.kernels.values import CodeStatistics, WordStatistics
 from ninfer_core.layouts.base import Block
 from ninfer_core.layouts.block_scale import unswizzle
@@ -13,20 +13,20 @@ from ninfer_core.verify.outcomes import Statistics
 from ninfer_core.verify.words import Planes, grouped_planes
 
 
-def block_statistics(fmt: NumericFormat, block: Block, planes: Planes) -> Statistics:
+def block_statistics(fmt: NumericFormat, block: Block, planes: Planes, processor: Processor) -> Statistics:
     """The statistics of one block; logical lanes and groups only."""
     match fmt:
         case DirectFormat():
-            return cpu.statistics_direct(planes[0], fmt.name)
+            return processor.statistics_direct(planes[0], fmt.name)
         case GroupedFormat():
             codes = CodeStatistics.empty(fmt)
-            cpu.statistics_grouped(fmt, block.columns, grouped_planes(fmt, planes), codes)
+            processor.statistics_grouped(fmt, block.columns, grouped_planes(fmt, planes), codes)
         case BlockFormat():
             codes = CodeStatistics.empty(fmt)
-            cpu.statistics_nvfp4(planes[0], unswizzle(planes[1], block.rows, block.columns), codes)
+            processor.statistics_nvfp4(planes[0], unswizzle(planes[1], block.rows, block.columns), codes)
         case RowFormat():
             codes = CodeStatistics.empty(fmt)
-            cpu.statistics_row(planes[0].reshape(block.rows, block.columns), planes[1], codes)
+            processor.statistics_row(planes[0].reshape(block.rows, block.columns), planes[1], codes)
     return codes
 
 

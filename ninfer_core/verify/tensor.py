@@ -19,6 +19,7 @@ from ninfer_core.verify.faults import Fault
 from ninfer_core.verify.outcomes import Part
 from ninfer_core.verify.parity import compare_block, gap_faults
 from ninfer_core.verify.pool import Buffers, Pool
+from ninfer_core.verify.recorded import recorded
 from ninfer_core.verify.restrictions import check_block as check_restrictions
 from ninfer_core.verify.sample import Sample, blocks_of, matrix_of, plan_rows
 from ninfer_core.verify.statistics import block_statistics
@@ -68,7 +69,7 @@ class TensorPass:
         self.rows: tuple[range, ...] | None = None  # those that are compared; None for all
         if self.plan is not None and sample is not None:
             self.rows = sampled_rows(item, self.plan, sample)
-        self.derivation = None if self.plan is None else Derivation(self.plan)
+        self.derivation = None if self.plan is None else Derivation(self.plan, pool.processor)
         compares_all = self.plan is not None and self.rows is None
         self.reads_words = compares_all or bool(claims) or bool(asked.checks & WORD_CHECKS)
 
@@ -79,7 +80,7 @@ class TensorPass:
         if self.plan is not None and self.rows is not None:
             for block in blocks_of(self.item, self.rows):
                 source = self.plan.source_bytes(block.rows * block.columns)
-                yield Task(self._share(block) + source, partial(self._sampled, block))
+                yield Task(self._share(block) + source, partial(recorded, self.pool, self._sampled, block))
 
     def _own_tasks(self) -> Iterator[Task[[], Part]]:
         item = self.item
@@ -87,7 +88,8 @@ class TensorPass:
             return
         if item.bytes <= WHOLE_BYTES:
             source = 0 if self._compared is None else self._compared.source_bytes(elements(item.shape))
-            yield Task(item.bytes + source, self._whole)
+            whole = partial(recorded, self.pool, self._whole) if self.reads_words else self._whole
+            yield Task(item.bytes + source, whole)
             return
         if not self.digested:
             yield Task(item.bytes, self._digest)
@@ -96,7 +98,7 @@ class TensorPass:
             for block in item.layout.blocks(item.format, item.shape):
                 compared = self._compared
                 source = 0 if compared is None else compared.source_bytes(block.rows * block.columns)
-                yield Task(self._share(block) + source, partial(self._block, block))
+                yield Task(self._share(block) + source, partial(recorded, self.pool, self._block, block))
 
     @property
     def _compared(self) -> TensorPlan | None:
@@ -185,11 +187,12 @@ class TensorPass:
         if "layout" in self.asked or "values" in self.asked:
             part.faults += [
                 fault
-                for fault in check_block(item, block, planes)
+                for fault in check_block(item, block, planes, self.pool.processor)
                 if fault.code.partition(".")[0] in self.asked
             ]
         if "statistics" in self.asked:
-            part.statistics.append((block, block_statistics(item.format, block, planes)))
+            statistics = block_statistics(item.format, block, planes, self.pool.processor)
+            part.statistics.append((block, statistics))
         if self.claims:
             part.faults += check_restrictions(item, block, planes, self.claims)
         if self._compared is not None:

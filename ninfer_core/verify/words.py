@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ninfer_core.containers.directory import TensorObject
 from ninfer_core.formats import BlockFormat, DirectFormat, GroupedFormat, RowFormat
-from ninfer_core.kernels import cpu
+from ninfer_core.kernels.processor import Processor, cpu_processor
 from ninfer_core.kernels.values import GroupedPlanes
 from ninfer_core.layouts import row_split
 from ninfer_core.layouts.base import Block
@@ -29,21 +29,26 @@ def grouped_planes(fmt: GroupedFormat, planes: Planes) -> GroupedPlanes:
     return GroupedPlanes(planes[0], planes[1], planes[2])
 
 
-def check_block(item: TensorObject, block: Block, planes: Planes) -> list[Fault]:
-    """Every fault of the words of one block; empty when every word is legal."""
+def check_block(
+    item: TensorObject, block: Block, planes: Planes, processor: Processor | None = None
+) -> list[Fault]:
+    """Every fault of the words of one block; empty when every word is legal. Scans run on `processor` where one is given."""
+    kernels = processor or cpu_processor()
     match item.format:
         case GroupedFormat():
-            return _grouped(item, item.format, block, grouped_planes(item.format, planes))
+            return _grouped(item, item.format, block, grouped_planes(item.format, planes), kernels)
         case BlockFormat():
-            return _nvfp4(item, block, planes)
+            return _nvfp4(item, block, planes, kernels)
         case RowFormat():
-            return _row(item, block, planes)
+            return _row(item, block, planes, kernels)
         case DirectFormat():
             return []  # every word of a direct format is legal (tensor-formats 3.1)
 
 
-def _grouped(item: TensorObject, fmt: GroupedFormat, block: Block, planes: GroupedPlanes) -> list[Fault]:
-    if cpu.scan_grouped(fmt, block.columns, planes) == 0:
+def _grouped(
+    item: TensorObject, fmt: GroupedFormat, block: Block, planes: GroupedPlanes, kernels: Processor
+) -> list[Fault]:
+    if kernels.scan_grouped(fmt, block.columns, planes) == 0:
         return []
     words = row_split.unpack(fmt, block.columns, planes.base, planes.high, planes.scales)
     return _Grouped(item, fmt, block, words).faults()
@@ -144,7 +149,7 @@ class _Grouped:
         return {"row": row, "group": group, "lane": lane, "column": column, "byte": byte}
 
 
-def _nvfp4(item: TensorObject, block: Block, planes: Planes) -> list[Fault]:
+def _nvfp4(item: TensorObject, block: Block, planes: Planes, kernels: Processor) -> list[Fault]:
     faults = []
     scale_plane, divisor_plane = (
         plane.span.offset for plane in item.layout.planes(item.format, item.shape)[1:]
@@ -155,7 +160,7 @@ def _nvfp4(item: TensorObject, block: Block, planes: Planes) -> list[Fault]:
         message = f"divisor word {word} is not finite and positive"
         where: dict[str, Any] = {"byte": divisor_plane, "word": word}
         faults.append(Fault("values.divisor_invalid", 1, where, "0x00000001 to 0x7f7fffff", word, message))
-    if cpu.scan_block_scales(planes[1]):
+    if kernels.scan_block_scales(planes[1]):
         bad = unswizzle(planes[1], block.rows, block.columns) > LARGEST_BLOCK_SCALE
         row, group = _first(bad)
         word = f"0x{unswizzle(planes[1], block.rows, block.columns)[row, group]:02x}"
@@ -173,9 +178,9 @@ def _nvfp4(item: TensorObject, block: Block, planes: Planes) -> list[Fault]:
     return faults
 
 
-def _row(item: TensorObject, block: Block, planes: Planes) -> list[Fault]:
+def _row(item: TensorObject, block: Block, planes: Planes, kernels: Processor) -> list[Fault]:
     codes, scales = planes[0].reshape(block.rows, block.columns), planes[1]
-    if cpu.scan_row(codes, scales) == 0:
+    if kernels.scan_row(codes, scales) == 0:
         return []
     scale_plane = item.layout.planes(item.format, item.shape)[1].span.offset
     k = item.shape[1]
