@@ -1,0 +1,66 @@
+"""What consumers are asked: products of drawn matrices and vectors, each judged by the criterion of its profile."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ninfer_core.formats import BlockFormat
+from ninfer_core.kernels.registry import Kernel
+from ninfer_core.matvec import activations, judge, reference, weights_grouped, weights_nvfp4, weights_row
+from ninfer_core.selfcheck.drawn import Random
+from ninfer_core.selfcheck.payloads import Block, GroupedBlock, RowBlock, TileBlock, stored_bytes
+from ninfer_core.selfcheck.questions import Answer, Depth, Difference, Part, Question, Verdict
+from ninfer_core.selfcheck.reconstruction import drawn, shape_of
+from ninfer_core.words import Words16
+
+
+def matvec_questions(kernel: Kernel, random: Random, depth: Depth) -> Iterator[Question]:
+    """Every question to a consumer: each matrix with a dense vector and with sparse ones; the last is the large one."""
+    columns = 5_120 if depth.every_word else 320
+    large = (max(256, depth.weights // columns // 128 * 128), columns)
+    shapes = ((128, 64), large) if isinstance(kernel.format, BlockFormat) else ((1, 1), (5, 191), large)
+    for rows, columns in shapes:
+        block = drawn(kernel.format, random, rows, columns, largest_multiplier=0x5E00)
+        for i, activation in reversed([*enumerate(activations(columns, int(random.integers(1 << 31))))]):
+            yield _question(f"shape {rows}x{columns}, vector {i}", block, activation)
+
+
+def _question(name: str, block: Block, activation: Words16) -> Question:
+    rows, _ = shape_of(block)
+    expected = reference(_weights(block), activation)
+
+    def ask(processor: Any) -> Answer:
+        out = np.empty(rows, np.uint16)
+        match block:
+            case GroupedBlock():
+                processor.matvec_grouped(block.format, block.columns, block.planes, activation, out)
+            case RowBlock():
+                processor.matvec_row(block.codes, block.scales, activation, out)
+            case TileBlock():
+                processor.matvec_nvfp4(block.packed, block.swizzled, block.divisor, activation, out)
+        return Answer("multiplied", (Part("output", out, ("row",), hexadecimal=True),))
+
+    def judged(found: Answer) -> Verdict:
+        verdict = judge(expected, found.parts[0].numbers)
+        if verdict.first is None:
+            return Verdict(verdict.outputs, 0, None)
+        wrong = verdict.first
+        right = f"what some number from {wrong.low!r} to {wrong.high!r} rounds to"
+        return Verdict(
+            verdict.outputs,
+            verdict.wrong,
+            Difference(f"output at row {wrong.row}", right, f"{wrong.word:#06x}"),
+        )
+
+    return Question(name, ask, judged, stored_bytes(block))
+
+
+def _weights(block: Block) -> Any:
+    match block:
+        case GroupedBlock():
+            return weights_grouped(block.format, block.columns, block.planes)
+        case RowBlock():
+            return weights_row(block.codes, block.scales)
+        case TileBlock():
+            return weights_nvfp4(block.packed, block.swizzled, block.divisor, block.columns)

@@ -1,0 +1,204 @@
+"""What encoders are asked: known answers, words on which rounding turns, refusals, odd shapes, every word of 16 bits."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ninfer_core.encoders import maxabs_bf16s, maxabs_f16
+from ninfer_core.formats import GroupedFormat
+from ninfer_core.kernels.registry import Kernel
+from ninfer_core.kernels.values import SOURCE_DTYPES, EncodeCounts, EncodeFault, GroupedPlanes
+from ninfer_core.layouts.row_split import groups_per_row, unpack
+from ninfer_core.oracles.encoding import encode_grouped, encode_rows
+from ninfer_core.selfcheck.drawn import WORDS, Random, Words, largest_word, source_fp8, source_rows, widened
+from ninfer_core.selfcheck.questions import ODD_SHAPES, Answer, Depth, Part, Question, asked
+from ninfer_core.selfcheck.vectors import EncodeCase, encode_cases
+from ninfer_core.words import values_of_binary32
+
+_COLUMNS: Final = 1000  # of drawn matrices: no multiple of 128
+
+
+def encode_questions(kernel: Kernel, random: Random, depth: Depth) -> Iterator[Question]:
+    """Every question to an encoder; the last one is the large one."""
+    fmt, dtype = kernel.format, str(kernel.dtype)
+    for case in encode_cases(fmt):
+        source = _as_words_of(dtype, case)
+        if source is not None:
+            counted = case.rescued is not None and case.clamped is not None
+            yield _question(kernel, f"known {case.id}", source, _known(case, source), counted)
+
+    def draw(rows: int, columns: int) -> Words:
+        if isinstance(fmt, GroupedFormat):
+            return source_rows(random, fmt, dtype, rows, columns)
+        return source_fp8(random, dtype, rows, columns)
+
+    for rows, columns in ODD_SHAPES:
+        yield _computed(kernel, f"shape {rows}x{columns}", draw(rows, columns))
+    yield from _refusals(kernel)
+    if depth.every_word and SOURCE_DTYPES[dtype].bits == 16:
+        yield _computed(kernel, "every word", _every_word(kernel, random))
+    yield _computed(kernel, "drawn", draw(max(2, depth.weights // _COLUMNS), _COLUMNS))
+
+
+def _as_words_of(dtype: str, case: EncodeCase) -> Words | None:
+    """The source of a case in words of `dtype`, where these hold every one of them exactly."""
+    if case.dtype == dtype:
+        return case.source
+    if case.dtype == "F32" and dtype == "BF16" and not (case.source & 0xFFFF).any():
+        return (case.source >> 16).astype(np.uint16)
+    if case.dtype == "F32" and dtype == "F64":
+        return values_of_binary32(case.source).view(np.uint64)
+    return None
+
+
+def _known(case: EncodeCase, source: Words) -> Answer:
+    if case.refusal is not None:
+        fault = case.refusal
+        if fault.lane is None:
+            return _refused(fault)
+        group = case.format.group if isinstance(case.format, GroupedFormat) else 0
+        word = int(source[fault.row, fault.group * group + fault.lane])
+        return _refused(EncodeFault(fault.kind, fault.row, fault.group, fault.lane, word))
+    if case.codes is None or case.scales is None:
+        raise ValueError(f"the case {case.id} neither answers nor refuses")
+    counts = None
+    if case.rescued is not None and case.clamped is not None:
+        counts = EncodeCounts(case.rescued, case.clamped)
+    if not isinstance(case.format, GroupedFormat):
+        return _rows(case.codes, case.scales.reshape(-1), counts)
+    return _grouped(case.format, *_padded(case.format, case.codes.view(np.int8), case.scales), counts)
+
+
+def _computed(kernel: Kernel, name: str, source: Words) -> Question:
+    """A source that can be encoded, and what the oracle makes of it."""
+    words32, fmt = widened(str(kernel.dtype), source), kernel.format
+    if isinstance(fmt, GroupedFormat):
+        matrix = encode_grouped(fmt, words32)
+        counts = EncodeCounts(matrix.rescued, matrix.clamped)
+        answer = _grouped(fmt, *_padded(fmt, matrix.codes, matrix.scales), counts)
+    else:
+        rows = encode_rows(words32)
+        answer = _rows(rows.codes, rows.scales, EncodeCounts(0, rows.clamped))
+    return _question(kernel, name, source, answer)
+
+
+def _question(kernel: Kernel, name: str, source: Words, answer: Answer, counted: bool = True) -> Question:
+    ask: Callable[[Any], Answer]
+    dtype, fmt, (rows, columns) = str(kernel.dtype), kernel.format, source.shape
+    source = np.ascontiguousarray(source)
+    if isinstance(fmt, GroupedFormat):
+
+        def ask(processor: Any) -> Answer:
+            out = GroupedPlanes.empty(fmt, rows, columns)
+            result = processor.encode(fmt, source, dtype, out)
+            if isinstance(result, EncodeFault):
+                return _refused(result)
+            words = unpack(fmt, columns, out.base, out.high, out.scales)
+            return _grouped(fmt, words.codes, words.scales, result if counted else None)
+
+    else:
+
+        def ask(processor: Any) -> Answer:
+            codes, scales = np.empty((rows, columns), np.uint8), np.empty(rows, np.uint16)
+            largest = processor.largest_magnitudes(source, dtype)
+            result = processor.encode_rows(source, dtype, largest, codes, scales)
+            if isinstance(result, EncodeFault):
+                return _refused(result)
+            return _rows(codes, scales, result if counted else None)
+
+    return asked(name, answer, ask, source.nbytes)
+
+
+def _padded(
+    fmt: GroupedFormat, codes: NDArray[np.int8], scales: NDArray[np.uint16]
+) -> tuple[NDArray[np.int8], NDArray[np.uint16]]:
+    """Logical words with the zeros of the layout: all physical lanes and groups."""
+    rows, columns = codes.shape
+    groups = groups_per_row(fmt, columns)
+    all_codes, all_scales = np.zeros((rows, groups * fmt.group), np.int8), np.zeros((rows, groups), np.uint16)
+    all_codes[:, :columns], all_scales[:, : scales.shape[1]] = codes, scales
+    return all_codes, all_scales
+
+
+def _grouped(
+    fmt: GroupedFormat, codes: NDArray[np.int8], scales: NDArray[np.uint16], counts: EncodeCounts | None
+) -> Answer:
+    shaped = codes.reshape(*scales.shape, fmt.group)
+    parts = (
+        Part("scale", scales, ("row", "group"), hexadecimal=True),
+        Part("code", shaped, ("row", "group", "lane")),
+    )
+    return Answer("encoded", (*parts, *_counts(counts)))
+
+
+def _rows(codes: NDArray[np.uint8], scales: NDArray[np.uint16], counts: EncodeCounts | None) -> Answer:
+    parts = (
+        Part("scale", scales, ("row",), hexadecimal=True),
+        Part("code", codes, ("row", "column"), hexadecimal=True),
+    )
+    return Answer("encoded", (*parts, *_counts(counts)))
+
+
+def _counts(counts: EncodeCounts | None) -> tuple[Part, ...]:
+    if counts is None:
+        return ()
+    return Part("rescued groups", np.array(counts.rescued)), Part("clamped lanes", np.array(counts.clamped))
+
+
+def _refused(fault: EncodeFault) -> Answer:
+    lane = "" if fault.lane is None else f", lane {fault.lane}"
+    return Answer(
+        f"refused: {fault.kind} in row {fault.row}, group {fault.group}{lane}, word {fault.word:#x}"
+    )
+
+
+def _refusals(kernel: Kernel) -> Iterator[Question]:
+    """A word that is no number in each kind of place, and a scale that cannot be; what is refused follows from how
+    each source is made."""
+    dtype, fmt = str(kernel.dtype), kernel.format
+    own = SOURCE_DTYPES[dtype]
+    one = own.bias << own.fraction_bits
+    group = fmt.group if isinstance(fmt, GroupedFormat) else 0
+    columns = 2 * group + 3 if group else 131
+    no_numbers = {
+        "infinity": own.exponent_mask,
+        "negative infinity": own.exponent_mask | own.sign_bit,
+        "nan": own.exponent_mask | 1,
+    }
+    for (what, word), (row, column) in zip(
+        no_numbers.items(), ((0, 0), (1, columns - 1), (2, columns // 2)), strict=True
+    ):
+        source = np.full((3, columns), one, WORDS[dtype])
+        source[row, column] = word
+        place = divmod(column, group) if group else (0, column)
+        fault = EncodeFault("source_not_finite", row, *place, word)
+        yield _question(kernel, f"refuses {what}", source, _refused(fault))
+    if dtype == "F16":
+        return  # none of its words is too large, nor too small
+    source = np.full((2, columns), one, WORDS[dtype])
+    if isinstance(fmt, GroupedFormat):
+        source[1, -1] = largest_word(dtype, np.inf)
+        raw = maxabs_f16.raw_scale(fmt, int(widened(dtype, source)[1, -1]))
+        fault = EncodeFault("scale_overflow", 1, (columns - 1) // group, None, raw)
+        yield _question(kernel, "refuses a scale beyond binary16", source, _refused(fault))
+    else:
+        source[1] = 1
+        fault = EncodeFault(
+            "scale_underflow", 1, 0, None, maxabs_bf16s.raw_scale(int(widened(dtype, source)[1, 0]))
+        )
+        yield _question(kernel, "refuses a multiplier without a reciprocal", source, _refused(fault))
+
+
+def _every_word(kernel: Kernel, random: Random) -> Words:
+    """Every 16-bit word that can be encoded: in order, each among its neighbours, and shuffled."""
+    dtype, fmt = str(kernel.dtype), kernel.format
+    largest = 65504.0 * fmt.qmax if isinstance(fmt, GroupedFormat) else np.inf
+    magnitudes = np.arange(largest_word(dtype, largest) + 1)
+    words = np.concatenate([magnitudes, magnitudes | SOURCE_DTYPES[dtype].sign_bit])
+    shuffled = random.permutation(words)
+    if not isinstance(fmt, GroupedFormat):  # in a row of small words alone, a multiplier has no reciprocal
+        words = shuffled
+    both = np.concatenate([words, shuffled]).astype(np.uint16)
+    return both[: both.size // 320 * 320].reshape(-1, 320)
