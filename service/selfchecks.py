@@ -6,6 +6,7 @@ machine still has the device just so. A failure stands until a check of at least
 
 import hashlib
 import json
+import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,8 @@ SCHEMA: Final = "ninfer-gate/selfcheck/1"
 AUTO: Final = "auto"  # whatever device the worker uses that takes the job
 ANSWERED: Final = ("passed", "failed", "incomplete")  # states of a job that leaves a self-check behind
 _DEVICE: Final = ("name", "device_class", "model", "capability", "driver", "runtime", "compiler", "simulated")
+DEVICES: Final = r"(auto|cpu|cuda:[0-9]{1,3})"  # that a job may ask for
+_DEVICES: Final = re.compile(DEVICES)
 _WRONG: Final = ("failed", "error")
 
 
@@ -65,6 +68,11 @@ class SelfCheckView:
     counts: Mapping[str, int]
     results: Sequence[SelfCheckResult] = ()
     current: frozenset[int] = frozenset()
+
+
+def is_device(name: str) -> bool:
+    """Whether a job may ask for it."""
+    return _DEVICES.fullmatch(name) is not None
 
 
 def settled(request: Check) -> dict[str, Any]:
@@ -116,7 +124,10 @@ def save(
         software=dict(document["software"]),
         created_at=now(),
     )
-    results = [SelfCheckResult(ordinal=ordinal, **item) for ordinal, item in enumerate(document["kernels"])]
+    results = [
+        SelfCheckResult(ordinal=ordinal, **{name: item[name] for name in _RESULT})
+        for ordinal, item in enumerate(document["kernels"])
+    ]
     selfchecks.save(session, row, results)
     if job_id is None:
         selfchecks.thin_out(session, project_id, row.device_key)

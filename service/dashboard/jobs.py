@@ -27,7 +27,7 @@ from service.records.models import Artifact, Comparison, Conversion, Job, Run
 router = APIRouter(route_class=PageRoute)
 JOBS, OBJECTS, FINDINGS, TENSORS = 50, 100, 50, 50
 JobId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
-JobType = Literal["verify", "convert", "compare"]
+JobType = Literal["verify", "convert", "compare", "selfcheck"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,15 @@ class JobRow:
     line: Line | None
     compared: Compared | None = None
     against: tuple[str, ...] = ()
+
+    @property
+    def address(self) -> str:
+        """Where its page is."""
+        if self.run is not None:
+            return f"/runs/{self.run.id}"
+        if self.compared is not None:
+            return self.compared.address
+        return f"/{'selfchecks' if self.job.type == 'selfcheck' else 'jobs'}/{self.job.id}"
 
     @property
     def shown(self) -> str:
@@ -107,7 +116,7 @@ def listing(
 def one(
     visiting: Visiting, request: Request, job_id: JobId, objects: Text = None, findings: Text = None
 ) -> Response:
-    """A conversion; a verification has its page among the runs, a comparison one of its own."""
+    """A conversion; a verification has its page among the runs, a comparison and a self-check one of their own."""
     project = visiting.project_id
     with visiting.parts.database.read() as session:
         job = jobs.job(session, project, job_id)
@@ -118,6 +127,8 @@ def one(
             return RedirectResponse(f"/runs/{run.id}", 303, HEADERS)
         if (comparison := comparisons.by_job(session, job_id)) is not None:
             return RedirectResponse(f"/comparisons/{comparison.id}", 303, HEADERS)
+        if job.type == "selfcheck":
+            return RedirectResponse(f"/selfchecks/{job_id}", 303, HEADERS)
         conversion = conversions.by_job(session, job_id)
         if conversion is None:
             raise missing("job")

@@ -25,6 +25,11 @@ def progress_line(job: Job, progress: Progress) -> Line:
     """The progress of a job that is not final."""
     if job.state == "queued":
         return Line(0, None, "waiting for a worker")
+    if job.type == "selfcheck" and progress.objects:
+        text = f"{number(progress.objects_done)} of {number(progress.objects)} kernels"
+        return Line(
+            progress.objects_done, progress.objects, text + (" · stopping" if job.cancel_requested else "")
+        )
     if not progress.bytes:
         return Line(0, None, "reading what there is to do")
     parts = [

@@ -13,6 +13,7 @@ from service.dashboard import (
     provenance,
     reference,
     runs,
+    selfchecks,
     targets,
 )
 from service.dashboard.failures import PageRoute, missing
@@ -39,6 +40,7 @@ for part in (
     runs,
     comparisons,
     jobs,
+    selfchecks,
     targets,
     provenance,
     reference,

@@ -49,5 +49,7 @@ STATES: Final = {
     "written": State("written", "passed", "disc", "The artifact was written."),
     "identical": State("identical", "passed", "disc", "The content of both is the same."),
     "different": State("different", "incomplete", "half", "The content of the two differs."),
+    "kernel_error": State("no answer", "error", "triangle", "The kernel broke instead of answering."),
+    "expired": State("no longer current", "quiet", "dash", "Kernels or the device have changed since."),
     "refused": State("refused", "failed", "octagon", "Nothing was written."),
 }

@@ -35,7 +35,7 @@ GPU: Final[dict[str, Any]] = {
 }
 MISMATCH: Final[dict[str, Any]] = {
     "case": "ties",
-    "where": {"row": 3, "group": 1, "lane": 17},
+    "where": "row 3, group 1, lane 17",
     "expected": "code -3",
     "found": "code -2",
 }

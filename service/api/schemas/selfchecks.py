@@ -9,6 +9,7 @@ from ninfer_core.kernels.registry import Kernel
 from service.api.schemas.base import Answer, Digest, Id, Sent
 from service.selfchecks import (
     AUTO,
+    DEVICES,
     Check,
     DeviceClass,
     Evidence,
@@ -19,7 +20,6 @@ from service.selfchecks import (
     result_json,
 )
 
-DEVICE = r"^(auto|cpu|cuda:[0-9]{1,3})$"
 CheckOutcome = Literal["passed", "failed", "incomplete"]
 
 
@@ -28,7 +28,9 @@ class SelfCheckSent(Sent):
 
     type: Literal["selfcheck"]
     device: str = Field(
-        AUTO, pattern=DEVICE, description="`auto` is the one that the worker uses, else `cpu` or `cuda:N`."
+        AUTO,
+        pattern=f"^{DEVICES}$",
+        description="`auto` is the one that the worker uses, else `cpu` or `cuda:N`.",
     )
     level: Level = "full"
     seed: int = Field(0, ge=0, le=2**63 - 1, description="Of the random values.")
@@ -84,9 +86,9 @@ class Mismatch(Answer):
     """The first value that is not what it should be."""
 
     case: str
-    where: Any
-    expected: Any
-    found: Any
+    where: str
+    expected: str
+    found: str
 
 
 class KernelResult(Answer):

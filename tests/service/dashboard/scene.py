@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from service.records.models import Artifact, Comparison, Conversion, Run
+from tests.service.dashboard.checking import Checking, checking
 from tests.service.dashboard.coming import come_from
 from tests.service.dashboard.compared import compare
 from tests.service.dashboard.rows import HOSTILE, finding, parity_findings, tensor_names, unaccounted
@@ -31,6 +32,7 @@ class Scene:
     different: Comparison
     comparing: Comparison
     hostile_comparison: Comparison
+    checking: Checking
 
 
 def scene(seed: Seed) -> Scene:
@@ -116,4 +118,5 @@ def scene(seed: Seed) -> Scene:
         different,
         comparing,
         hostile_comparison,
+        checking(seed),
     )

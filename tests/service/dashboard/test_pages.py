@@ -54,6 +54,11 @@ PAGES: dict[str, Callable[[Scene], str]] = {
     "findings": lambda _: "/findings",
     "finding": lambda _: "/findings/parity.code_mismatch",
     "formats": lambda _: "/formats",
+    "self-checks": lambda _: "/selfchecks",
+    "self-check passed": lambda scene: f"/selfchecks/{scene.checking.passed.id}",
+    "self-check failed": lambda scene: f"/selfchecks/{scene.checking.failed.id}",
+    "hostile self-check": lambda scene: f"/selfchecks/{scene.checking.hostile.id}",
+    "self-check running": lambda scene: f"/selfchecks/{scene.checking.running.id}",
 }
 
 
