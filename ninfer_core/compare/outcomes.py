@@ -65,7 +65,7 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
         "a": outcome.a,
         "b": outcome.b,
         "changes": outcome.changes and [*astuple(outcome.changes)],
-        "sums": outcome.sums and sums_json(outcome.sums),
+        "sums": outcome.sums and outcome.sums.as_json(),
         "no_values": outcome.no_values,
         "a_error": outcome.a_error and verified.to_json(outcome.a_error),
         "b_error": outcome.b_error and verified.to_json(outcome.b_error),
@@ -82,21 +82,11 @@ def from_json(document: Mapping[str, Any]) -> Outcome:
         document.get("a"),
         document.get("b"),
         changes and Changes(*changes),
-        sums and sums_of(sums),
+        sums and ErrorSums.from_json(sums),
         document.get("no_values", ""),
         _unread(document.get("a_error")),
         _unread(document.get("b_error")),
     )
-
-
-def sums_json(sums: ErrorSums) -> list[Any]:
-    """Floats as hexadecimal text, which comes back to the last bit."""
-    return [sums.count, *(float(value).hex() for value in astuple(sums)[1:])]
-
-
-def sums_of(members: list[Any]) -> ErrorSums:
-    """What `sums_json` wrote."""
-    return ErrorSums(members[0], *map(float.fromhex, members[1:]))
 
 
 def _unread(document: Mapping[str, Any] | None) -> Unread | None:

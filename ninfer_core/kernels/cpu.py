@@ -15,6 +15,7 @@ from ninfer_core.encoders import maxabs_bf16s
 from ninfer_core.encoders.maxabs_f16 import raw_scale, to_binary32
 from ninfer_core.formats import GroupedFormat
 from ninfer_core.kernels import apart as _apart
+from ninfer_core.kernels import canonical as _canonical
 from ninfer_core.kernels import encode as _encode
 from ninfer_core.kernels import encode_rows as _encode_rows
 from ninfer_core.kernels import parity as _parity
@@ -23,6 +24,7 @@ from ninfer_core.kernels import scan as _scan
 from ninfer_core.kernels import shapes as _shapes
 from ninfer_core.kernels import statistics as _statistics
 from ninfer_core.kernels import tiles as _tiles
+from ninfer_core.kernels.floating import standard_mode
 from ninfer_core.kernels.values import (
     SOURCE_DTYPES,
     CodeStatistics,
@@ -89,10 +91,10 @@ def encode(fmt: GroupedFormat, source: Words, dtype: str, out: GroupedPlanes) ->
     )
     if refused < 0:
         return EncodeCounts(rescued=int(counts[0]), clamped=int(counts[1]))
-    return _fault(fmt, source, dtype, *divmod(refused, groups_per_row(fmt, columns)))
+    return encode_fault(fmt, source, dtype, *divmod(refused, groups_per_row(fmt, columns)))
 
 
-def _fault(fmt: GroupedFormat, source: Words, dtype: str, row: int, group: int) -> EncodeFault:
+def encode_fault(fmt: GroupedFormat, source: Words, dtype: str, row: int, group: int) -> EncodeFault:
     """What is wrong with a group that the kernel refused; exact integers, off the fast path."""
     lanes = source[row, group * fmt.group : (group + 1) * fmt.group]
     words32 = [to_binary32(SOURCE_DTYPES[dtype], int(word)) for word in lanes]
@@ -282,37 +284,15 @@ def statistics_direct(words: Words, dtype: str) -> WordStatistics:
     counts[4], counts[5] = np.iinfo(np.int64).max, np.iinfo(np.int64).min
     if dtype == "I32":
         _statistics.integer_words(flat.view(np.int32), counts)
-        sign = 1 << 31
     else:
         fmt = SOURCE_DTYPES["F32" if dtype == "FP32" else dtype]
-        sign = fmt.sign_bit
         up = 32 - fmt.bits
         if dtype == "F64":
             _statistics.binary64_words(flat, counts)
         else:
             _statistics.float_words(flat, up, fmt.exponent_mask << up, counts)
             counts[4:] >>= up
-    zeros, negative, nans, infinities, smallest, largest = map(int, counts)
-
-    def word(extreme: int) -> int:
-        if extreme >= 0:
-            return extreme
-        if dtype == "I32":
-            return extreme + 2 * sign
-        return sign - 1 - extreme if extreme < -1 else 0
-
-    some = smallest <= largest
-    return WordStatistics(
-        flat.size,
-        zeros,
-        negative,
-        nans,
-        infinities,
-        word(smallest) if some else None,
-        word(largest) if some else None,
-        sign,
-        dtype == "I32",
-    )
+    return WordStatistics.of_counts(dtype, flat.size, counts)
 
 
 def _wide(out: Words) -> bool:
@@ -373,19 +353,36 @@ def error_sums_grouped(
         raise ValueError(f"{source.size} source words do not go with {rows * width} weights")
     sums = np.zeros(_parity.SUMS, np.float64)
     kind, flat = _tiles.KINDS[dtype], _source(source, dtype)
-    _parity.grouped(fmt.code_bits, fmt.group, rows, width, *_planes(planes), kind, flat, sums)
+    with standard_mode():
+        _parity.grouped(fmt.code_bits, fmt.group, rows, width, *_planes(planes), kind, flat, sums)
     return ErrorSums(source.size, *map(float, sums))
 
 
+def parity_grouped(
+    fmt: GroupedFormat, columns: int, planes: GroupedPlanes, source: Words, dtype: str
+) -> ErrorSums | None:
+    """The error sums of a block that is, padding included, the canonical encoding of the source [rows, columns].
+
+    None where it is not, or where the encoder refuses the source.
+    """
+    rows, width = _geometry(fmt, columns, planes)
+    if source.size != rows * width:
+        raise ValueError(f"{source.size} source words do not go with {rows * width} weights")
+    sums = np.zeros(_parity.SUMS, np.float64)
+    kind, flat = _tiles.KINDS[dtype], _source(source, dtype)
+    with standard_mode():
+        shape = (kind, flat, rows, width, fmt.code_bits, fmt.group, fmt.qmax)
+        same = _canonical.grouped(*shape, *_planes(planes), sums)
+    return ErrorSums(source.size, *map(float, sums)) if same else None
+
+
 def error_sums_words(source: Words, stored: Words, dtype: str, stored_dtype: str | None = None) -> ErrorSums:
-    """Sums over two arrays of direct words; F64 goes with F64 only, the other types in any pair."""
+    """Sums over two arrays of direct words, each rounded to binary32; any two types go together."""
     stored_dtype = stored_dtype or dtype
     x, y = _source(source, dtype), _source(stored, stored_dtype)
-    if x.size != y.size or (dtype == "F64") != (stored_dtype == "F64"):
+    if x.size != y.size:
         raise ValueError(f"{x.size} words of {dtype} do not go with {y.size} of {stored_dtype}")
     sums = np.zeros(_parity.SUMS, np.float64)
-    if dtype == "F64":
-        _parity.words64(x.view(np.float64), y.view(np.float64), sums)
-    else:
-        _parity.words32(_tiles.KINDS[dtype], x, _tiles.KINDS[stored_dtype], y, sums)
+    with standard_mode():
+        _parity.words(_tiles.KINDS[dtype], x, _tiles.KINDS[stored_dtype], y, sums)
     return ErrorSums(x.size, *map(float, sums))

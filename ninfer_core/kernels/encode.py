@@ -61,9 +61,12 @@ def largest_bf16_magnitudes(rows: Array, group: int, amax: Array) -> None:
 
 
 @inline
-def scales_of(amax: Array, groups: int, qmax: int, scales: Array, inverse: Array, counts: Array) -> bool:
-    """Scale words and reciprocals of the groups of a tile; true when the encoder must refuse one of them."""
+def scales_of(
+    amax: Array, groups: int, qmax: int, scales: Array, wide: Array, inverse: Array, counts: Array
+) -> bool:
+    """Scale words, their values and reciprocals, group by group of a tile; true when one of them must be refused."""
     own, top, own_words = inverse[:groups], amax[:groups], inverse[:groups].view(np.uint32)
+    values, value_words = wide[:groups], wide[:groups].view(np.uint32)
     top_values = top.view(np.float32)
     divisor = np.float32(qmax)
     refused, rescued = np.uint32(0), np.uint32(0)
@@ -77,10 +80,10 @@ def scales_of(amax: Array, groups: int, qmax: int, scales: Array, inverse: Array
         refused |= np.uint32(top[i] >= np.uint32(0x7F800000)) | np.uint32(word >= np.uint32(0x7C00))
         scales[i] = np.uint16(word)
     for i in range(own.size):
-        own_words[i] = np.uint32(binary32_of_binary16(np.int32(scales[i])))
+        value_words[i] = np.uint32(binary32_of_binary16(np.int32(scales[i])))
     for i in range(own.size):
         # The codes of an all-zero group are 0 whatever it is multiplied by; 1 keeps the division tame.
-        own[i] = np.float32(1) / (own[i] if scales[i] != 0 else np.float32(1))
+        own[i] = np.float32(1) / (values[i] if scales[i] != 0 else np.float32(1))
     counts[0] += rescued
     return bool(refused != 0)
 
@@ -183,7 +186,8 @@ def encode_block(
     """
     words, codes = scratch(4 * LANES).view(np.uint32), scratch(LANES).view(np.int8)
     values = words.view(np.float32)
-    amax, inverse = np.empty(QUARTERS, np.uint32), np.empty(QUARTERS, np.float32)
+    amax, wide = np.empty(QUARTERS, np.uint32), np.empty(QUARTERS, np.float32)
+    inverse = np.empty(QUARTERS, np.float32)
     row_lines, per_line = (columns + LINE - 1) // LINE, LINE // group
     qmin = -127 if bits == 8 else -qmax - 1
     for row in range(rows):
@@ -200,7 +204,7 @@ def encode_block(
             else:
                 load(kind, source, start, lanes, lines, words)
                 largest_magnitudes(words, group, lines, amax)
-            if scales_of(amax, groups, qmax, own, inverse, counts):
+            if scales_of(amax, groups, qmax, own, wide, inverse, counts):
                 return int(line * per_line + first_refused(amax, own, groups))
             if direct:
                 codes_of_bf16(rows16, inverse, group, codes)

@@ -1,7 +1,7 @@
 """What goes into the kernels and what comes out: plain values, no compiler needed."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -140,6 +140,26 @@ class WordStatistics:
     sign_bit: int = 1 << 31
     twos_complement: bool = False
 
+    @classmethod
+    def of_counts(cls, dtype: str, count: int, counts: NDArray[np.int64]) -> "WordStatistics":
+        """What kernels counted: [zeros, negative zeros, NaN, infinities, smallest key, largest key].
+
+        Keys are in the order of the values: a negative float's is its magnitude, inverted; an integer's is its value.
+        """
+        zeros, negative, nans, infinities, smallest, largest = map(int, counts)
+        integers = dtype == "I32"
+        sign = 1 << 31 if integers else SOURCE_DTYPES["F32" if dtype == "FP32" else dtype].sign_bit
+
+        def word(key: int) -> int:
+            if key >= 0:
+                return key
+            if integers:
+                return key + 2 * sign
+            return sign - 1 - key if key < -1 else 0
+
+        low, high = (word(smallest), word(largest)) if smallest <= largest else (None, None)
+        return cls(count, zeros, negative, nans, infinities, low, high, sign, integers)
+
     def _order(self, word: int) -> int:
         if not word & self.sign_bit:
             return word
@@ -166,25 +186,40 @@ class WordStatistics:
 class ErrorSums:
     """Binary64 sums over pairs (x, y): x the source, y the stored value.
 
-    Each is formed in one fixed order, so it depends on the block alone and not on how many threads ran.
+    Each is formed in one fixed order, so it depends on the block alone and not on how many threads ran. Where one is
+    not finite, the others promise nothing.
     """
 
     count: int
     squared_error: float  # sum of (x - y)**2
     source_squares: float  # sum of x**2
     value_squares: float  # sum of y**2
-    products: float  # sum of x * y
     largest_error: float  # max |x - y|
+
+    @property
+    def products(self) -> float:
+        """The sum of x * y, which the other three are enough for."""
+        return (self.source_squares + self.value_squares - self.squared_error) / 2
 
     @staticmethod
     def merge(parts: Iterable["ErrorSums"]) -> "ErrorSums":
         """The sums of all parts, added in the order given."""
-        count, error, source, value, product, largest = 0, 0.0, 0.0, 0.0, 0.0, 0.0
+        count, error, source, value, largest = 0, 0.0, 0.0, 0.0, 0.0
         for part in parts:
             count += part.count
             error += part.squared_error
             source += part.source_squares
             value += part.value_squares
-            product += part.products
             largest = max(largest, part.largest_error)
-        return ErrorSums(count, error, source, value, product, largest)
+        return ErrorSums(count, error, source, value, largest)
+
+    def as_json(self) -> list[Any]:
+        """Strict JSON; floats as hexadecimal text, which comes back to the last bit."""
+        return [self.count, *(value.hex() for value in map(float, astuple(self)[1:]))]
+
+    @classmethod
+    def from_json(cls, members: list[Any]) -> "ErrorSums":
+        """What `as_json` wrote, now or when the sum of products was still kept beside the others."""
+        count, *sums = members
+        error, source, value, *_, largest = map(float.fromhex, sums)
+        return cls(count, error, source, value, largest)

@@ -96,7 +96,7 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
                 "sha256": outcome.sha256,
                 "faults": _faults_json(outcome.faults),
                 "statistics": [[*astuple(block), _statistics_json(one)] for block, one in outcome.statistics],
-                "sums": [_sums_json(one) for one in outcome.sums],
+                "sums": [one.as_json() for one in outcome.sums],
                 "not_compared": not outcome.compared,
                 "error": outcome.error and to_json(outcome.error),
                 "source_error": outcome.source_error and to_json(outcome.source_error),
@@ -149,7 +149,7 @@ def _part(document: Mapping[str, Any]) -> Part:
         document.get("sha256"),
         _faults(document),
         [(Block(*block), _statistics(one)) for *block, one in document.get("statistics", ())],
-        [_sums(one) for one in document.get("sums", ())],
+        [ErrorSums.from_json(one) for one in document.get("sums", ())],
         not document.get("not_compared", False),
         _unread(document.get("error")),
         _unread(document.get("source_error")),
@@ -258,14 +258,6 @@ def _kernels_json(kernels: Produced) -> dict[str, list[str]]:
 def _kernels(document: Mapping[str, Any]) -> Produced:
     told = document.get("kernels", {})
     return merge_produced([{device: tuple(names) for device, names in told.items()}])
-
-
-def _sums_json(sums: ErrorSums) -> list[Any]:
-    return [sums.count, *(float(value).hex() for value in astuple(sums)[1:])]
-
-
-def _sums(members: list[Any]) -> ErrorSums:
-    return ErrorSums(members[0], *map(float.fromhex, members[1:]))
 
 
 _READERS: dict[str, Callable[[Mapping[str, Any]], Outcome]] = {

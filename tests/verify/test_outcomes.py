@@ -42,7 +42,7 @@ FAULTS = st.lists(
     ),
     max_size=3,
 )
-SUMS = st.builds(ErrorSums, COUNTS, *[st.floats()] * 5)
+SUMS = st.builds(ErrorSums, COUNTS, *[st.floats()] * 4)
 WORD_STATISTICS = st.builds(
     WordStatistics, *[COUNTS] * 5, WORDS, WORDS, st.sampled_from([1 << 15, 1 << 31, 1 << 63]), st.booleans()
 )
@@ -126,8 +126,16 @@ def test_round_trip(outcome: Outcome):
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, -0.0, 5e-324, 0.1, 1.7976931348623157e308])
 def test_floats_to_the_last_bit(value: float):
-    part = Part(sums=[ErrorSums(1, *[value] * 5)])
+    part = Part(sums=[ErrorSums(1, *[value] * 4)])
     assert spelled(there_and_back(part)) == spelled(part)
+
+
+def test_sums_that_were_stored_with_a_sum_of_products_are_read():
+    stored = [3, *(value.hex() for value in (0.5, 4.0, 5.0, 4.25, 0.25))]
+    part = from_json({"kind": "part", "sums": [stored]})
+    assert isinstance(part, Part)
+    assert part.sums == [ErrorSums(3, 0.5, 4.0, 5.0, 0.25)]
+    assert part.sums[0].products == 4.25
 
 
 def test_findings_count_on_where_they_stopped(monkeypatch: pytest.MonkeyPatch):

@@ -149,7 +149,7 @@ def test_a_stored_divisor_that_is_none_leaves_the_bound_untried() -> None:
 )
 def test_bounds_of_a_whole_tensor_are_judged_on_merged_sums(bound, sums, found) -> None:
     plan = objects.foreign(Q4G64_F16S, held(), **bound)
-    merged = ErrorSums(1000, sums[1], sums[0], 1.0, 1.0, 0.1)
+    merged = ErrorSums(1000, sums[1], sums[0], 1.0, 0.1)
     faults = overall_faults(plan, merged)
     if found is None:
         assert faults == []

@@ -129,7 +129,7 @@ def _object(ordinal: int, name: str) -> ObjectComparison:
     if status != "re-encoded":
         count = 0 if status == "re-packed" else 1 + ordinal
         changes = Changes(SHAPE[0] * SHAPE[1], count, 8192, 0, False, ordinal if count else None)
-    sums = ErrorSums(SHAPE[0] * SHAPE[1], error, 1.0, 1.0, 1.0, error / 10)
+    sums = ErrorSums(SHAPE[0] * SHAPE[1], error, 1.0, 1.0, error / 10)
     item.metrics = pair_metrics(SHAPE, changes, sums, "")
     if ordinal % 7 == 6:
         item.metrics = no_metrics("values of A or B are not all finite")
