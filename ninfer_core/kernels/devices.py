@@ -1,5 +1,6 @@
 """What kernels can run on here. The compiler is asked inside the functions: importing this module does not load it."""
 
+import ctypes
 import os
 import platform
 from dataclasses import asdict, dataclass
@@ -118,13 +119,13 @@ def _installed(package: str) -> str | None:
 
 def _gpus() -> tuple[Device, ...]:
     package = _installed("numba-cuda")
-    if package is None:
+    simulated = bool(int(os.environ.get("NUMBA_ENABLE_CUDASIM") or 0))
+    if package is None or not (simulated or _driver_here()):
         return ()
     try:
         cuda: Any = import_module("numba.cuda")
     except Exception:  # noqa: BLE001  a broken installation has no GPU to offer
         return ()
-    simulated = bool(int(os.environ.get("NUMBA_ENABLE_CUDASIM") or 0))
     compiler = f"numba {version('numba')}, numba-cuda {package}"
     if simulated:
         return (Device("cuda:0", "cuda", "CUDA simulator", "simulator", None, None, compiler, True),)
@@ -145,6 +146,17 @@ def _gpus() -> tuple[Device, ...]:
         )
     except Exception:  # noqa: BLE001  a driver that fails on being asked has no GPU to offer either
         return ()
+
+
+def _driver_here() -> bool:
+    """Whether a driver could be asked: without one, the second that its compiler takes to load is saved."""
+    for library in ("nvcuda.dll",) if os.name == "nt" else ("libcuda.so.1", "libcuda.so"):
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            continue
+        return True
+    return False
 
 
 def _text(name: Any) -> str:

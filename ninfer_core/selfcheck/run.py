@@ -13,7 +13,7 @@ import numpy as np
 
 from ninfer_core import __version__
 from ninfer_core.compute import Operation
-from ninfer_core.errors import Usage
+from ninfer_core.errors import NinferError, Usage
 from ninfer_core.kernels.devices import Device
 from ninfer_core.kernels.registry import KERNELS, Kernel
 from ninfer_core.selfcheck.checking import check_questions
@@ -76,6 +76,7 @@ class _Examination:
         self._cases = self._values = self._mismatches = 0
         self._first: FirstMismatch | None = None
         self._runs = self._equal = 0
+        self._case = ""  # the one that was put last
 
     def result(self, level: Level, seed: int, timer: Timer, copies: float | None) -> KernelResult:
         """Ask everything; throughput is left out where the answers are wrong."""
@@ -96,7 +97,8 @@ class _Examination:
         except MemoryError:
             return self._ended("not_checked", "there is too little memory for its questions")
         except Exception as error:  # noqa: BLE001  a kernel of any kind may raise anything; that is the answer
-            return self._ended("error", f"{type(error).__name__}: {error}")
+            what = str(error) if isinstance(error, NinferError) else f"{type(error).__name__}: {error}"
+            return self._ended("error", f"{self._case}: {what}" if self._case else what)
         if self._mismatches or self._equal < self._runs:
             return self._ended(
                 "failed", None if self._mismatches else "the same question had different answers"
@@ -106,6 +108,7 @@ class _Examination:
         return self._ended("passed", None, rate, copies)
 
     def _put(self, question: Question) -> None:
+        self._case = question.name
         self._note(question.name, question.judge(question.ask(self._processor)))
 
     def _note(self, case: str, verdict: Verdict) -> None:

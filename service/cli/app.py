@@ -336,7 +336,13 @@ def version_command() -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """The exit code of one command line; a mistake in the options is explained and gives 2."""
-    from service.cli import recipe_app, service_app, targets_app, vectors_app  # noqa: F401  add commands of their own
+    from service.cli import (  # noqa: F401  add commands of their own
+        recipe_app,
+        selfcheck_app,
+        service_app,
+        targets_app,
+        vectors_app,
+    )
 
     DOCUMENT_BEGUN.set(False)
     command = get_command(app)
@@ -379,7 +385,9 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
     from service.cli.output import (
         CONVERSION_SCHEMA,
         INSPECTION_SCHEMA,
+        KERNELS_SCHEMA,
         RECIPE_SCHEMA,
+        SELFCHECK_SCHEMA,
         TARGETS_SCHEMA,
         VECTORS_SCHEMA,
         JsonTarget,
@@ -392,7 +400,9 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
         "diff": COMPARISON_SCHEMA,
         "inspect": INSPECTION_SCHEMA,
         "formats": FORMATS_SCHEMA,
+        "kernels": KERNELS_SCHEMA,
         "recipe": RECIPE_SCHEMA,
+        "selfcheck": SELFCHECK_SCHEMA,
         "targets": TARGETS_SCHEMA,
         "vectors": VECTORS_SCHEMA,
     }

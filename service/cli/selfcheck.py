@@ -1,0 +1,145 @@
+"""`ninfer-gate selfcheck`: the kernels of a device proved on that device."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ninfer_core.kernels.devices import Device, devices, find_device
+from ninfer_core.selfcheck.result import KernelResult, SelfCheck
+from ninfer_core.selfcheck.run import Progress, self_check
+from service.cli.evidence import keep
+from service.cli.failures import Task, guarded
+from service.cli.output import SELFCHECK_SCHEMA, JsonTarget, json_target, no_document
+from service.text import clean
+
+EXIT_CODES = {"passed": 0, "failed": 1, "incomplete": 3}
+ALL_SCHEMA = "ninfer-gate/selfchecks/1"  # of several devices: `checks` holds a document for each
+_STYLES = {"passed": "bold green", "failed": "bold red", "incomplete": "bold yellow"}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked on the command line."""
+
+    device: str
+    level: Literal["quick", "full"]
+    only: str | None
+    seed: int
+    json: str | None
+
+
+def selfcheck(request: Request) -> int:
+    """Check and show; the exit code."""
+
+    def failed(verdict: str, code: str, message: str) -> dict[str, Any]:
+        return no_document(SELFCHECK_SCHEMA, verdict, code, message)
+
+    first = JsonTarget(None) if request.json == "-" else None
+    task = Task("selfcheck", "checking the kernels", "Nothing is kept.", failed, first)
+    return guarded(task, lambda: _run(request))
+
+
+def _run(request: Request) -> int:
+    target = json_target(request.json)
+    chosen = devices() if request.device == "all" else (find_device(request.device),)
+    with _watching() as progress:
+        checks = [
+            self_check(
+                device,
+                level=request.level,
+                seed=request.seed,
+                timer=time.perf_counter,
+                progress=progress,
+                only=request.only,
+            )
+            for device in chosen
+        ]
+    keep(checks)
+    return report(checks, target, several=request.device == "all")
+
+
+def report(checks: Sequence[SelfCheck], target: JsonTarget | None, *, several: bool = False) -> int:
+    """Write and show what was found; the exit code."""
+    outcomes = {check.outcome for check in checks}
+    worst = next(outcome for outcome in ("failed", "incomplete", "passed") if outcome in outcomes)
+    if target is not None:
+        documents = [check.as_json() for check in checks]
+        target.write(
+            {"schema": ALL_SCHEMA, "outcome": worst, "checks": documents} if several else documents[0]
+        )
+    if target is None or not target.alone:
+        for check in checks:
+            _show(check)
+    return EXIT_CODES[worst]
+
+
+@contextmanager
+def _watching() -> Iterator[Progress]:
+    """A line that names the kernel under way, where somebody watches."""
+    import sys
+
+    from service.cli.progress import announce_compilation
+
+    announce_compilation()
+    if not sys.stderr.isatty():
+        yield lambda done, total, name: None
+        return
+    from service.cli.screen import error_console
+
+    screen = error_console()
+    with screen.status("  ") as status:
+        yield lambda done, total, name: status.update(f"  {done} of {total}  {clean(name)}")
+
+
+def _show(check: SelfCheck) -> None:
+    from service.cli.screen import aligned, console, fitted, hanging, show_left_out, styled
+
+    out = console()
+    device = check.device
+    head = f"   {device.name}   {device.model}   {check.level}, seed {check.seed}"
+    out.print(styled("  ", (check.outcome.upper(), _STYLES[check.outcome]), head))
+    out.print(hanging("  ", _facts(device), out.width, "dim"))
+    out.print()
+    titles = ("kernel", "outcome", "cases", "values", "runs", "GB/s", "of copy")
+    rows = [titles, *(_row(result) for result in check.kernels)]
+    right = (False, False, True, True, True, True, True)
+    kept, flush = fitted(rows, right, out, 0, (6, 4, 3, 2))
+    for index, line in enumerate(aligned(kept, flush, gap=2)):
+        out.print(f"  {line}", style="dim" if index == 0 else None)
+    show_left_out(out, titles, kept[0])
+    for result in check.kernels:
+        for line in _reasons(result):
+            out.print(hanging("  - ", line, out.width))
+    out.print()
+
+
+def _facts(device: Device) -> str:
+    facts = (device.capability, device.driver, device.runtime, device.compiler)
+    known = [fact for fact in facts if fact is not None]
+    return ", ".join([*known, "simulated: nothing is proved of a GPU"] if device.simulated else known)
+
+
+def _row(result: KernelResult) -> tuple[str, ...]:
+    rate, ratio = result.bytes_per_second, result.copy_ratio
+    return (
+        result.kernel.name,
+        result.outcome.replace("_", " "),
+        f"{result.cases:,}",
+        f"{result.values:,}",
+        f"{result.equal_runs}/{result.runs}",
+        "" if rate is None else f"{rate / 1e9:.2f}",
+        "" if ratio is None else f"{ratio:.2f}",
+    )
+
+
+def _reasons(result: KernelResult) -> Iterator[str]:
+    first = result.first_mismatch
+    if first is not None:
+        yield (
+            f"{result.kernel.name}: {result.mismatches:,} wrong, first in case {first.case!r}: {first.where}, expected "
+            f"{first.expected}, found {first.found}"
+        )
+    if result.reason is not None:
+        yield f"{result.kernel.name}: {result.reason}"
