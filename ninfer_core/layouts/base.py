@@ -2,18 +2,20 @@
 
 A layout moves words, never values. Every tensor is seen as an [N, K] matrix (a direct tensor as one row of all
 its elements), handled in *blocks* so that memory is bounded by the block and not by the tensor.
+
+Sizes and places are integers: what only lists a directory does without numpy, whose import takes longer than that.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol
 
 from ninfer_core.errors import IllegalPair, IllegalShape, SizeOverflow
 from ninfer_core.formats import NumericFormat
+
+if TYPE_CHECKING:
+    import numpy as np
 
 U64_MAX = 2**64 - 1
 MAX_RANK = 16
@@ -21,7 +23,6 @@ TENSOR_ALIGNMENT = 256
 BLOCK_WEIGHTS = 1 << 22  # fixed, so that sums over blocks give the same digits everywhere
 
 Shape = tuple[int, ...]
-Bytes = NDArray[np.uint8]
 
 
 def align_up(value: int, alignment: int) -> int:
@@ -69,7 +70,14 @@ class Plane:
 
     name: str
     span: Span
-    word: np.dtype[np.generic]  # little-endian
+    typestr: str  # of its words, little-endian, as numpy spells it
+
+    @property
+    def word(self) -> "np.dtype[np.generic]":
+        """The type of its words."""
+        import numpy as np
+
+        return np.dtype(self.typestr)
 
 
 class Layout(Protocol):

@@ -1,16 +1,13 @@
 """`blockscale-k16-m128x4-v1`: NVFP4 codes row-major, E4M3FN scales swizzled in 128 x 4 tiles, then the divisor."""
 
 from collections.abc import Iterator
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from ninfer_core.errors import IllegalShape
 from ninfer_core.formats import NVFP4, NumericFormat
 from ninfer_core.layouts.base import (
     BLOCK_WEIGHTS,
     Block,
-    Bytes,
     Plane,
     Shape,
     Span,
@@ -20,6 +17,9 @@ from ninfer_core.layouts.base import (
     require_matrix,
     require_pair,
 )
+
+if TYPE_CHECKING:
+    from ninfer_core.layouts.arrays import Bytes
 
 TILE_ROWS = 128
 TILE_COLUMNS = 64  # four groups of 16
@@ -53,9 +53,9 @@ class BlockScale:
         codes, scales = n * k // 2, n * k // 16
         scale_offset = align_up(codes, 256)
         return (
-            Plane("codes", Span(0, codes), np.dtype("u1")),
-            Plane("scales", Span(scale_offset, scales), np.dtype("u1")),
-            Plane("divisor", Span(scale_offset + scales, 4), np.dtype("<u4")),
+            Plane("codes", Span(0, codes), "|u1"),
+            Plane("scales", Span(scale_offset, scales), "|u1"),
+            Plane("divisor", Span(scale_offset + scales, 4), "<u4"),
         )
 
     def blocks(self, fmt: NumericFormat, shape: Shape, weights: int = BLOCK_WEIGHTS) -> Iterator[Block]:
@@ -90,28 +90,36 @@ def scale_offset(row: int, group: int, k: int) -> int:
     return tile * 512 + (row % 32) * 16 + ((row % 128) // 32) * 4 + group % 4
 
 
-def unswizzle(plane: Bytes, rows: int, columns: int) -> Bytes:
+def unswizzle(plane: "Bytes", rows: int, columns: int) -> "Bytes":
     """Scales [rows, columns / 16] in natural order out of whole tiles (rows % 128 == 0, columns % 64 == 0)."""
+    import numpy as np
+
     tiles = plane.reshape(
         rows // 128, columns // 64, 32, 4, 4
     )  # stripe, tile, row % 32, row // 32 % 4, group % 4
     return np.ascontiguousarray(tiles.transpose(0, 3, 2, 1, 4)).reshape(rows, columns // 16)
 
 
-def swizzle(scales: Bytes) -> Bytes:
+def swizzle(scales: "Bytes") -> "Bytes":
     """The scale plane of natural-order scales [N, K / 16]: the inverse of `unswizzle`."""
+    import numpy as np
+
     rows, groups = scales.shape
     tiles = scales.reshape(rows // 128, 4, 32, groups // 4, 4)
     return np.ascontiguousarray(tiles.transpose(0, 3, 2, 1, 4)).reshape(-1)
 
 
-def pack_codes(codes: NDArray[np.uint8]) -> Bytes:
+def pack_codes(codes: "Bytes") -> "Bytes":
     """Two E2M1 words a byte, the smaller column in the low nibble."""
+    import numpy as np
+
     return (codes[:, 0::2] | codes[:, 1::2] << np.uint8(4)).reshape(-1)
 
 
-def unpack_codes(packed: Bytes, columns: int) -> NDArray[np.uint8]:
+def unpack_codes(packed: "Bytes", columns: int) -> "Bytes":
     """E2M1 words [rows, columns]."""
+    import numpy as np
+
     pairs = np.empty((packed.size, 2), np.uint8)
     pairs[:, 0], pairs[:, 1] = packed & 0x0F, packed >> 4
     return pairs.reshape(-1, columns)

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from ninfer_core.errors import IllegalShape
 from ninfer_core.formats import DIRECT, DirectFormat, NumericFormat
 from ninfer_core.layouts.base import (
@@ -38,11 +36,11 @@ class ContiguousLe:
     def encoded_size(self, fmt: NumericFormat, shape: Shape) -> int:
         """elements * word size."""
         _, count = self.matrix(fmt, shape)
-        return checked(count * _word(fmt).itemsize, "the encoded size")
+        return checked(count * _word_bytes(fmt), "the encoded size")
 
     def planes(self, fmt: NumericFormat, shape: Shape) -> tuple[Plane, ...]:
         """One plane, `words`."""
-        return (Plane("words", Span(0, self.encoded_size(fmt, shape)), _word(fmt)),)
+        return (Plane("words", Span(0, self.encoded_size(fmt, shape)), f"<u{_word_bytes(fmt)}"),)
 
     def blocks(self, fmt: NumericFormat, shape: Shape, weights: int = BLOCK_WEIGHTS) -> Iterator[Block]:
         """Runs of elements."""
@@ -50,13 +48,13 @@ class ContiguousLe:
 
     def spans(self, fmt: NumericFormat, shape: Shape, block: Block) -> tuple[tuple[Span, ...], ...]:
         """One span."""
-        size = _word(fmt).itemsize
+        size = _word_bytes(fmt)
         return ((Span(block.column * size, block.columns * size),),)
 
 
-def _word(fmt: NumericFormat) -> np.dtype[np.generic]:
+def _word_bytes(fmt: NumericFormat) -> int:
     bits = fmt.word_bits if isinstance(fmt, DirectFormat) else 0
-    return np.dtype("<u2") if bits == 16 else np.dtype("<u4")
+    return 2 if bits == 16 else 4
 
 
 CONTIGUOUS_LE = ContiguousLe()

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, NumericFormat
 from ninfer_core.layouts.base import (
     BLOCK_WEIGHTS,
@@ -39,8 +37,8 @@ class RowScale:
         """`codes`, `scales`."""
         n, k = self.matrix(fmt, shape)
         return (
-            Plane("codes", Span(0, n * k), np.dtype("u1")),
-            Plane("scales", Span(align_up(n * k, 256), 2 * n), np.dtype("<u2")),
+            Plane("codes", Span(0, n * k), "|u1"),
+            Plane("scales", Span(align_up(n * k, 256), 2 * n), "<u2"),
         )
 
     def blocks(self, fmt: NumericFormat, shape: Shape, weights: int = BLOCK_WEIGHTS) -> Iterator[Block]:

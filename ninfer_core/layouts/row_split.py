@@ -6,16 +6,13 @@ Reference packing here is plain numpy; `kernels/` holds its compiled twin.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from ninfer_core.errors import IllegalPair
 from ninfer_core.formats import GROUPED, GroupedFormat, NumericFormat
 from ninfer_core.layouts.base import (
     BLOCK_WEIGHTS,
     Block,
-    Bytes,
     Plane,
     Shape,
     Span,
@@ -26,6 +23,12 @@ from ninfer_core.layouts.base import (
     require_pair,
 )
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ninfer_core.layouts.arrays import Bytes
+
 K_ALIGNMENT = 128
 PLANE_ALIGNMENT = 256
 BASE_BYTES = 32  # per group, in every grouped format
@@ -35,8 +38,8 @@ BASE_BYTES = 32  # per group, in every grouped format
 class GroupedWords:
     """Logical words of a grouped tensor: signed codes [N, K], binary16 scale words [N, ceil(K / group)]."""
 
-    codes: NDArray[np.int8]
-    scales: NDArray[np.uint16]
+    codes: "NDArray[np.int8]"
+    scales: "NDArray[np.uint16]"
 
 
 def high_bytes(fmt: GroupedFormat) -> int:
@@ -74,10 +77,10 @@ class RowSplit:
         high = groups * high_bytes(grouped)
         high_offset = align_up(base, PLANE_ALIGNMENT)
         scale_offset = high_offset + align_up(high, PLANE_ALIGNMENT)
-        planes = [Plane("base", Span(0, base), np.dtype("u1"))]
+        planes = [Plane("base", Span(0, base), "|u1")]
         if high:
-            planes.append(Plane("high", Span(high_offset, high), np.dtype("u1")))
-        planes.append(Plane("scales", Span(scale_offset, groups * 2), np.dtype("<u2")))
+            planes.append(Plane("high", Span(high_offset, high), "|u1"))
+        planes.append(Plane("scales", Span(scale_offset, groups * 2), "<u2"))
         return tuple(planes)
 
     def blocks(self, fmt: NumericFormat, shape: Shape, weights: int = BLOCK_WEIGHTS) -> Iterator[Block]:
@@ -97,8 +100,10 @@ class RowSplit:
         return tuple(found)
 
 
-def pack(fmt: GroupedFormat, words: GroupedWords) -> tuple[Bytes, Bytes, NDArray[np.uint16]]:
+def pack(fmt: GroupedFormat, words: GroupedWords) -> "tuple[Bytes, Bytes, NDArray[np.uint16]]":
     """Base, high and scale planes of [N, K] words, padding included: the plain counterpart of the encode kernel."""
+    import numpy as np
+
     n, k = words.codes.shape
     padded = align_up(k, K_ALIGNMENT)
     codes = np.zeros((n, padded), np.uint8)
@@ -116,9 +121,11 @@ def pack(fmt: GroupedFormat, words: GroupedWords) -> tuple[Bytes, Bytes, NDArray
 
 
 def unpack(
-    fmt: GroupedFormat, columns: int, base: Bytes, high: Bytes, scales: NDArray[np.uint16]
+    fmt: GroupedFormat, columns: int, base: "Bytes", high: "Bytes", scales: "NDArray[np.uint16]"
 ) -> GroupedWords:
     """All physical lanes and groups of planes whose rows have `columns` logical columns; shapes are the padded ones."""
+    import numpy as np
+
     per_row = groups_per_row(fmt, columns)
     rows = scales.size // per_row
     lanes = per_row * fmt.group

@@ -9,7 +9,8 @@ import numpy as np
 
 from ninfer_core.errors import Usage
 from ninfer_core.formats import NumericFormat
-from ninfer_core.layouts.base import Bytes, Layout, Plane, Shape
+from ninfer_core.layouts.arrays import Bytes
+from ninfer_core.layouts.base import Layout, Plane, Shape
 from ninfer_core.layouts.block_scale import BlockScale, swizzle, unswizzle
 
 

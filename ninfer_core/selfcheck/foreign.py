@@ -2,50 +2,36 @@
 
 They are asked the questions that our own kernels are asked, and reported on in the same way, under names and digests of
 their own. Only `encode` and `reconstruct` can be theirs. How many scales were rescued or lanes clamped is not asked of
-them: the kernels of this machine count it, and say which lane of a refused group is at fault.
+them, nor which lane of a refused group is at fault: the oracle fills that in.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ninfer_core.encoders import maxabs_bf16s, maxabs_f16
 from ninfer_core.errors import CannotRead, Usage
 from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, NVFP4, BlockFormat, GroupedFormat, NumericFormat
-from ninfer_core.identity import canonical_digest
 from ninfer_core.kernels.devices import Device, find_device
-from ninfer_core.kernels.processor import Produced, cpu_processor, output_dtype
-from ninfer_core.kernels.registry import KERNELS, Kernel
+from ninfer_core.kernels.processor import Produced, output_dtype
+from ninfer_core.kernels.registry import Kernel
 from ninfer_core.kernels.values import EncodeCounts, EncodeFault, GroupedPlanes
 from ninfer_core.layouts import canonical_layout
-from ninfer_core.layouts.base import Bytes, gaps
+from ninfer_core.layouts.arrays import Bytes
+from ninfer_core.layouts.base import gaps
 from ninfer_core.layouts.block_scale import swizzle
+from ninfer_core.oracles.encoding import encode_grouped, encode_rows
 from ninfer_core.selfcheck.apart import Apart
+from ninfer_core.selfcheck.drawn import widened
 from ninfer_core.selfcheck.origin import code_digest
 from ninfer_core.selfcheck.protocol import REFUSALS, ForeignFailed, NotOffered, Reply, Status
+from ninfer_core.words import BINARY32
 
 _ONE: Final = 0x3F800000  # a divisor
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignKernel(Kernel):
-    """A row of the whitelist, done by somebody else: the same profile, other evidence."""
-
-    origin: str  # digest of the code, as far as it is one file
-
-    @property
-    def name(self) -> str:
-        """Operation, format, words and `foreign`."""
-        return f"{self.operation}.{self.format.name}.{self.dtype}.foreign"
-
-    @property
-    def digest(self) -> str:
-        """Of the combination and of the code that is checked."""
-        parts = (self.operation, self.format.name, self.layout.name, self.dtype, self.profile.digest)
-        return canonical_digest({"foreign": [*parts, self.origin]})
 
 
 class Foreign:
@@ -68,22 +54,16 @@ class Foreign:
         """Nothing: what these kernels make is checked and goes nowhere."""
         return {}
 
-    def kernels(self) -> tuple[ForeignKernel, ...]:
-        """What they offer, found by asking for something small. Raises: ForeignFailed, Usage when there is nothing."""
-        self._apart.start()
-        rows = (
-            one for one in KERNELS if one.device_class == "cpu" and one.operation in ("encode", "reconstruct")
-        )
-        offered = tuple(_row(one, self.origin) for one in rows if self._offers(one))
-        if not offered:
-            raise Usage(f"{self.name} offers no format: every call was answered with `unsupported`")
-        return offered
-
     def close(self) -> None:
         """End their process."""
         self._apart.close()
 
-    def _offers(self, kernel: Kernel) -> bool:
+    def offers(self, kernel: Kernel) -> bool:
+        """Whether they do what a row of the whitelist says, found by asking for something small.
+
+        Raises: ForeignFailed when they cannot be loaded.
+        """
+        self._apart.start()
         fmt, dtype = kernel.format, str(kernel.dtype)
         try:
             if kernel.operation == "encode":
@@ -107,19 +87,18 @@ class Foreign:
         self, fmt: GroupedFormat, source: NDArray[Any], dtype: str, out: GroupedPlanes
     ) -> EncodeFault | EncodeCounts:
         """See `Processor.encode`. Raises: ForeignFailed."""
-        ours = GroupedPlanes.empty(fmt, *source.shape)
-        counted = cpu_processor().encode(fmt, source, dtype, ours)
         payload = self._encoded(fmt, source, dtype)
         if isinstance(payload, EncodeFault):
-            return _known(payload, counted)
-        planes = _planes(fmt, source.shape, payload)
-        for target, words in zip(_present(out), planes, strict=True):
+            return _placed(payload, fmt, source, dtype)
+        for target, words in zip(_present(out), _planes(fmt, source.shape, payload), strict=True):
             target[:] = words
-        return counted if isinstance(counted, EncodeCounts) else EncodeCounts(0, 0)
+        with np.errstate(all="ignore"):  # what had to be refused was not; the words will show it
+            made = encode_grouped(fmt, widened(dtype, source))
+        return EncodeCounts(made.rescued, made.clamped)
 
-    def largest_magnitudes(self, source: NDArray[Any], dtype: str) -> NDArray[Any]:
-        """Not theirs to say: whole rows are given to their encoder."""
-        return cpu_processor().largest_magnitudes(source, dtype)
+    def largest_magnitudes(self, source: NDArray[Any], dtype: str) -> NDArray[np.uint32]:
+        """Nothing that is used: their encoder is given whole rows."""
+        return np.zeros(source.shape[0], np.uint32)
 
     def encode_rows(
         self,
@@ -130,14 +109,13 @@ class Foreign:
         scales: NDArray[np.uint16],
     ) -> EncodeFault | EncodeCounts:
         """See `Processor.encode_rows`; `source` holds whole rows. Raises: ForeignFailed."""
-        ours = np.empty(source.shape, np.uint8), np.empty(source.shape[0], np.uint16)
-        counted = cpu_processor().encode_rows(source, dtype, largest, *ours)
         payload = self._encoded(FP8_E4M3FN_ROW_BF16S, source, dtype)
         if isinstance(payload, EncodeFault):
-            return _known(payload, counted)
+            return _placed(payload, FP8_E4M3FN_ROW_BF16S, source, dtype)
         found = _planes(FP8_E4M3FN_ROW_BF16S, source.shape, payload)
-        codes.reshape(-1)[:], scales[:] = found[0], found[1]
-        return counted if isinstance(counted, EncodeCounts) else EncodeCounts(0, 0)
+        codes.reshape(-1)[:], scales[:] = found
+        with np.errstate(all="ignore"):
+            return EncodeCounts(0, encode_rows(widened(dtype, source)).clamped)
 
     def reconstruct_grouped(
         self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, out: NDArray[Any]
@@ -193,20 +171,25 @@ def python(target: str, timer: Callable[[], float], **limits: float) -> Foreign:
     return Foreign("python", target, timer, **limits)
 
 
-def _row(kernel: Kernel, origin: str) -> ForeignKernel:
-    row = kernel.operation, kernel.format, kernel.layout, kernel.dtype, kernel.regime, kernel.profile
-    return ForeignKernel(*row, kernel.device_class, origin)
-
-
-def _known(theirs: EncodeFault, ours: EncodeFault | EncodeCounts) -> EncodeFault:
-    """Their refusal with the lane and the word, which they are not asked for, where it names the right group."""
-    if isinstance(ours, EncodeFault) and (ours.kind, ours.row, ours.group) == (
-        theirs.kind,
-        theirs.row,
-        theirs.group,
-    ):
-        return ours
-    return theirs
+def _placed(theirs: EncodeFault, fmt: NumericFormat, source: NDArray[Any], dtype: str) -> EncodeFault:
+    """A refusal with lane and word, which they are not asked for: those of the group that they name."""
+    size = fmt.group if isinstance(fmt, GroupedFormat) else source.shape[1]
+    words = source[theirs.row : theirs.row + 1, theirs.group * size : (theirs.group + 1) * size].reshape(-1)
+    wide = widened(dtype, words) & np.uint32(0x7FFFFFFF)
+    if words.size == 0:  # there is no such group
+        return theirs
+    if theirs.kind == "source_not_finite":
+        lane = int((wide >= BINARY32.exponent_mask).argmax())
+        return replace(theirs, lane=lane, word=int(words[lane]))
+    largest = int(wide.max())
+    if largest >= BINARY32.exponent_mask:
+        return theirs
+    scale = (
+        maxabs_f16.raw_scale(fmt, largest)
+        if isinstance(fmt, GroupedFormat)
+        else maxabs_bf16s.raw_scale(largest)
+    )
+    return replace(theirs, word=scale)
 
 
 def _present(planes: GroupedPlanes) -> tuple[NDArray[Any], ...]:

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from ninfer_core.formats import BlockFormat, GroupedFormat, NumericFormat
 from ninfer_core.kernels.values import GroupedPlanes
 from ninfer_core.layouts import canonical_layout, row_split
-from ninfer_core.layouts.base import Bytes, Shape
+from ninfer_core.layouts.arrays import Bytes
+from ninfer_core.layouts.base import Shape
 from ninfer_core.layouts.block_scale import pack_codes, swizzle, unswizzle
 from ninfer_core.words import Words8, Words16
 

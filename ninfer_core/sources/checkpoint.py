@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ninfer_core.errors import Usage
 from ninfer_core.findings import Findings
@@ -18,7 +15,11 @@ from ninfer_core.sources.json_text import listed
 from ninfer_core.sources.safetensors import Header, HeaderLimits, SourceTensor, read_header
 from ninfer_core.sources.sharded import read_index
 
-Words = NDArray[np.unsignedinteger[Any]]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Words = NDArray[np.unsignedinteger[Any]]
 
 SUFFIX: Final = ".safetensors"
 INDEX_SUFFIX: Final = ".safetensors.index.json"
@@ -83,12 +84,14 @@ class Checkpoint:
                 return f"{name}: {what}"
         return None
 
-    def read_words(self, tensor: SourceTensor, begin: int, end: int, out: Words | None = None) -> Words:
+    def read_words(self, tensor: SourceTensor, begin: int, end: int, out: "Words | None" = None) -> "Words":
         """Words of the flat elements [begin, end) of `tensor` in C order, little-endian; reads only these bytes.
 
         `out`, if given, is a contiguous array of that many words of the dtype's word type, and is what returns.
         Raises: CutShort, CannotRead, Usage.
         """
+        import numpy as np  # those who only list headers do without
+
         word = DTYPES[tensor.dtype].word
         if word is None:
             raise Usage(f"elements of {tensor.dtype} are not whole bytes and have no words")

@@ -12,7 +12,8 @@ from ninfer_core.errors import IllegalShape, NinferError, UnknownName
 from ninfer_core.formats import FORMATS, QUANTIZED, NumericFormat
 from ninfer_core.kernels.values import SOURCE_DTYPES, EncodeFault
 from ninfer_core.layouts import canonical_layout
-from ninfer_core.layouts.base import Bytes, Shape
+from ninfer_core.layouts.arrays import Bytes
+from ninfer_core.layouts.base import Shape
 from ninfer_core.strict_json import Malformed, parse
 
 MANIFEST: Final = "manifest.json"
