@@ -11,7 +11,9 @@ from numba import cuda
 from numpy.typing import NDArray
 
 from ninfer_core.formats import GroupedFormat
-from ninfer_core.kernels.gpu_memory import Memory
+from ninfer_core.kernels.cpu import encode_fault
+from ninfer_core.kernels.gpu_batches import Batch, walk
+from ninfer_core.kernels.gpu_memory import DeviceArray, Memory
 from ninfer_core.kernels.gpu_tiles import (
     LINE_OCTETS,
     OCTET,
@@ -31,8 +33,10 @@ from ninfer_core.kernels.gpu_tiles import (
     value32,
     word32,
 )
+from ninfer_core.kernels.matvec import grouped_rows
 from ninfer_core.kernels.tiles import KINDS, LINE
-from ninfer_core.kernels.values import GroupedPlanes
+from ninfer_core.kernels.values import SOURCE_DTYPES, EncodeCounts, EncodeFault, GroupedPlanes
+from ninfer_core.layouts.row_split import groups_per_row
 
 Words = NDArray[Any]
 
@@ -139,36 +143,47 @@ def encode_octets(
 
 def encode(
     memory: Memory, fmt: GroupedFormat, source: Words, dtype: str, out: GroupedPlanes
-) -> tuple[int, int, int | None]:
-    """Encode source words [rows, columns] into `out`: groups rescued, lanes clamped, and the first group refused.
-
-    Raises: OutOfMemory, DeviceFailed.
-    """
+) -> EncodeFault | EncodeCounts:
+    """See `cpu.encode`. Raises: DeviceFailed."""
     rows, columns = source.shape
-    height, width = (1, rows * columns) if columns % LINE == 0 else (rows, columns)
-    whole = columns % OCTET == 0
-    words = memory.upload("source", source)
-    counts = memory.upload("counts", np.array([0, 0, NONE], np.uint64))
+    if grouped_rows(fmt, columns, out) != rows:
+        raise ValueError(f"planes of {out.scales.size} groups cannot take {rows} rows of {columns} columns")
+    if source.dtype.itemsize * 8 != SOURCE_DTYPES[dtype].bits or source.dtype.kind != "u":
+        raise ValueError(f"source words of {dtype} cannot be {source.dtype}")
+    words, per_row = source.reshape(-1), groups_per_row(fmt, columns)
+    found: list[tuple[int, int]] = []
+    refused: list[int] = []
+
+    def visit(batch: Batch) -> None:
+        if refused:
+            return
+        rescued, clamped, first = _batch(memory, fmt, words, dtype, batch)
+        if first is None:
+            found.append((rescued, clamped))
+        else:
+            before = batch.first // fmt.group if columns % LINE == 0 else batch.first // columns * per_row
+            refused.append(before + first)
+
+    walk(memory, fmt, columns, out, visit)
+    if refused:
+        return encode_fault(fmt, source, dtype, *divmod(refused[0], per_row))
+    return EncodeCounts(sum(rescued for rescued, _ in found), sum(clamped for _, clamped in found))
+
+
+def _batch(
+    memory: Memory, fmt: GroupedFormat, words: Words, dtype: str, batch: Batch
+) -> tuple[int, int, int | None]:
+    """Groups rescued, lanes clamped, and the first group refused, counted over those of the batch."""
+    out = batch.planes
+    source = memory.upload("source", words[batch.first : batch.first + batch.lanes])
     base = memory.empty("base", out.base.size, np.uint8)
-    high = memory.empty("high", out.high.size, np.uint8)
-    scales = memory.empty("scales", out.scales.size, np.uint16)
-    memory.launch(
-        encode_octets,
-        out.scales.size * fmt.group // OCTET,
-        KINDS[dtype],
-        words,
-        words.view(np.uint64) if whole else memory.empty("none", 1, np.uint64),
-        whole,
-        height,
-        width,
-        fmt.code_bits,
-        fmt.group,
-        fmt.qmax,
-        base.view(np.uint32),
-        high,
-        scales,
-        counts,
+    high, scales = (
+        memory.empty("high", out.high.size, np.uint8),
+        memory.empty("scales", out.scales.size, np.uint16),
     )
+    counts = memory.upload("counts", np.array([0, 0, NONE], np.uint64))
+    planes = (base.view(np.uint32), high, scales)
+    encode_on(memory, fmt, batch.rows, batch.columns, source, dtype, planes, counts)
     found = np.empty(3, np.uint64)
     memory.download(counts, found)
     if int(found[REFUSED]) != NONE:
@@ -176,3 +191,22 @@ def encode(
     for plane, host in ((base, out.base), (high, out.high), (scales, out.scales)):
         memory.download(plane, host)
     return int(found[RESCUED]), int(found[CLAMPED]), None
+
+
+def encode_on(
+    memory: Memory,
+    fmt: GroupedFormat,
+    rows: int,
+    columns: int,
+    source: DeviceArray,
+    dtype: str,
+    planes: tuple[DeviceArray, DeviceArray, DeviceArray],
+    counts: DeviceArray,
+) -> None:
+    """Start the encoder on what is on the device: base in words of 32 bits, `counts` [0, 0, NONE] at first."""
+    whole = columns % OCTET == 0
+    wide = source.view(np.uint64) if whole else memory.empty("none", 1, np.uint64)
+    height, width = (1, rows * columns) if columns % LINE == 0 else (rows, columns)
+    shape = (whole, height, width, fmt.code_bits, fmt.group, fmt.qmax)
+    octets = height * -(-width // LINE) * LINE_OCTETS
+    memory.launch(encode_octets, octets, KINDS[dtype], source, wide, *shape, *planes, counts)

@@ -88,6 +88,14 @@ class Memory:
         """Copy into a contiguous array of the same size and type, and wait for it."""
         if out.size:
             source.copy_to_host(out.reshape(-1), stream=self._own.stream)
+        self.wait()
+
+    def copy(self, source: DeviceArray, target: DeviceArray) -> None:
+        """Copy inside the device's memory: arrays of one size and type."""
+        target.copy_to_device(source, stream=self._own.stream)
+
+    def wait(self) -> None:
+        """Until everything that was started is done."""
         self._own.stream.synchronize()
 
     def launch(self, kernel: Any, threads: int, *arguments: Any) -> None:

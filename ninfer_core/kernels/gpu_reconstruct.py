@@ -12,6 +12,8 @@ from numba import cuda
 from numpy.typing import NDArray
 
 from ninfer_core.formats import GroupedFormat
+from ninfer_core.kernels.cpu import nvfp4_table
+from ninfer_core.kernels.gpu_batches import Batch, upload_planes, walk
 from ninfer_core.kernels.gpu_memory import DeviceArray, Memory
 from ninfer_core.kernels.gpu_tiles import (
     LINE_OCTETS,
@@ -28,8 +30,10 @@ from ninfer_core.kernels.gpu_tiles import (
     unpack_octet,
     word32,
 )
+from ninfer_core.kernels.matvec import grouped_rows
 from ninfer_core.kernels.tiles import LINE
 from ninfer_core.kernels.values import GroupedPlanes
+from ninfer_core.words import narrow_bf16
 
 Words = NDArray[Any]
 
@@ -127,20 +131,17 @@ def block_octets(codes: Array, scales: Array, magnitudes: Array, sign_shift: int
 
 
 def reconstruct_grouped(
-    memory: Memory, fmt: GroupedFormat, rows: int, columns: int, planes: GroupedPlanes, out: Words
+    memory: Memory, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, out: Words
 ) -> None:
-    """The words of whole rows into `out`. Raises: OutOfMemory, DeviceFailed."""
-    target = memory.empty("out", out.size, out.dtype)
-    grouped_on(
-        memory,
-        fmt,
-        rows,
-        columns,
-        (memory.upload("base", planes.base), memory.upload("high", planes.high)),
-        memory.upload("scales", planes.scales),
-        target,
-    )
-    memory.download(target, out)
+    """See `cpu.reconstruct_grouped`. Raises: DeviceFailed."""
+    flat = output_words(out, grouped_rows(fmt, columns, planes) * columns)
+
+    def visit(batch: Batch) -> None:
+        target = memory.empty("out", batch.lanes, flat.dtype)
+        grouped_on(memory, fmt, batch.rows, batch.columns, upload_planes(memory, batch.planes), target)
+        memory.download(target, flat[batch.first : batch.first + batch.lanes])
+
+    walk(memory, fmt, columns, planes, visit)
 
 
 def grouped_on(
@@ -148,45 +149,53 @@ def grouped_on(
     fmt: GroupedFormat,
     rows: int,
     columns: int,
-    codes: tuple[DeviceArray, DeviceArray],
-    scales: DeviceArray,
+    planes: tuple[DeviceArray, DeviceArray, DeviceArray],
     out: DeviceArray,
 ) -> None:
-    """The same of planes that are on the device already."""
+    """Start the reconstruction of planes that are on the device, base in words of 32 bits."""
     height, width = (1, rows * columns) if columns % LINE == 0 else (rows, columns)
-    base, high = codes
-    memory.launch(
-        grouped_octets,
-        scales.size * fmt.group // OCTET,
-        fmt.code_bits,
-        fmt.group,
-        height,
-        width,
-        base.view(np.uint32),
-        high,
-        scales,
-        out.dtype.itemsize == 4,
-        out,
-    )
+    octets = height * -(-width // LINE) * LINE_OCTETS
+    shape = (fmt.code_bits, fmt.group, height, width)
+    memory.launch(grouped_octets, octets, *shape, *planes, out.dtype.itemsize == 4, out)
 
 
 def reconstruct_row(memory: Memory, codes: Words, scales: Words, out: Words) -> None:
-    """The words of FP8 rows, codes [rows, columns]. Raises: OutOfMemory, DeviceFailed."""
+    """See `cpu.reconstruct_row`. Raises: DeviceFailed."""
     rows, columns = codes.shape
-    spans = -(-columns // SPAN)
-    target = memory.empty("out", out.size, out.dtype)
-    planes = memory.upload("base", codes), memory.upload("scales", scales)
-    memory.launch_blocks(row_spans, rows * spans, *planes, columns, spans, out.dtype.itemsize == 4, target)
-    memory.download(target, out)
+    flat, spans = output_words(out, codes.size), -(-columns // SPAN)
+
+    def run(begin: int, end: int) -> None:
+        target = memory.empty("out", (end - begin) * columns, flat.dtype)
+        planes = memory.upload("base", codes[begin:end]), memory.upload("scales", scales[begin:end])
+        shape = (columns, spans, flat.dtype.itemsize == 4)
+        memory.launch_blocks(row_spans, (end - begin) * spans, *planes, *shape, target)
+        memory.download(target, flat[begin * columns : end * columns])
+
+    memory.in_batches(rows, run)
 
 
-def reconstruct_nvfp4(memory: Memory, codes: Words, scales: Words, magnitudes: Words, out: Words) -> None:
-    """The words of packed codes and scales in natural order; `magnitudes` [256, 8] are words of the type of `out`.
+def reconstruct_nvfp4(memory: Memory, codes: Words, scales: Words, divisor: int, out: Words) -> None:
+    """See `cpu.reconstruct_nvfp4`. Raises: ValueError, for an invalid divisor; DeviceFailed."""
+    flat, words, blocks = output_words(out, codes.size * 2), codes.reshape(-1), scales.reshape(-1)
+    if blocks.size * 8 != words.size:
+        raise ValueError(f"{words.size} code bytes do not go with {blocks.size} scales")
+    wide = flat.dtype.itemsize == 4
+    magnitudes = nvfp4_table(int(divisor)) if wide else narrow_bf16(nvfp4_table(int(divisor)))
 
-    Raises: OutOfMemory, DeviceFailed.
-    """
-    target = memory.empty("out", out.size, out.dtype)
-    planes = memory.upload("base", codes).view(np.uint32), memory.upload("scales", scales)
-    table = memory.upload("table", magnitudes)
-    memory.launch(block_octets, out.size // OCTET, *planes, table, 8 * out.dtype.itemsize - 1, target)
-    memory.download(target, out)
+    def run(begin: int, end: int) -> None:
+        target = memory.empty("out", (end - begin) * 16, flat.dtype)
+        packed = memory.upload("base", words[begin * 8 : end * 8]).view(np.uint32)
+        planes = packed, memory.upload("scales", blocks[begin:end]), memory.upload("table", magnitudes)
+        memory.launch(block_octets, (end - begin) * 2, *planes, 31 if wide else 15, target)
+        memory.download(target, flat[begin * 16 : end * 16])
+
+    memory.in_batches(blocks.size, run)
+
+
+def output_words(out: Words, size: int) -> Words:
+    """The output, flat. Raises: ValueError."""
+    if out.dtype not in (np.uint32, np.uint16):
+        raise ValueError(f"the output holds binary32 or BF16 words, not {out.dtype}")
+    if out.size != size or not out.flags.c_contiguous:
+        raise ValueError(f"the output must be contiguous and hold {size} elements")
+    return out.reshape(-1)

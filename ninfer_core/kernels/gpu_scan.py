@@ -3,6 +3,8 @@
 Every thread looks at its own words and only one that finds a fault writes, so a sound block costs the reading alone.
 """
 
+from functools import reduce
+from operator import or_
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +12,7 @@ from numba import cuda
 from numpy.typing import NDArray
 
 from ninfer_core.formats import GroupedFormat
+from ninfer_core.kernels.gpu_batches import Batch, upload_planes, walk
 from ninfer_core.kernels.gpu_memory import DeviceArray, Memory
 from ninfer_core.kernels.gpu_tiles import (
     LINE_OCTETS,
@@ -107,38 +110,57 @@ def _mask(memory: Memory, found: DeviceArray) -> int:
     return int(mask[0])
 
 
-def scan_grouped(memory: Memory, fmt: GroupedFormat, rows: int, columns: int, planes: GroupedPlanes) -> int:
-    """The mask of whole rows. Raises: OutOfMemory, DeviceFailed."""
+def scan_grouped(memory: Memory, fmt: GroupedFormat, columns: int, planes: GroupedPlanes) -> int:
+    """See `cpu.scan_grouped`. Raises: DeviceFailed."""
+    masks: list[int] = []
+
+    def visit(batch: Batch) -> None:
+        found, words = _found(memory), upload_planes(memory, batch.planes)
+        grouped_on(memory, fmt, batch.rows, batch.columns, words, found)
+        masks.append(_mask(memory, found))
+
+    walk(memory, fmt, columns, planes, visit)
+    return reduce(or_, masks, 0)
+
+
+def grouped_on(
+    memory: Memory,
+    fmt: GroupedFormat,
+    rows: int,
+    columns: int,
+    planes: tuple[DeviceArray, DeviceArray, DeviceArray],
+    found: DeviceArray,
+) -> None:
+    """Start the check of planes that are on the device, base in words of 32 bits."""
     height, width = (1, rows * columns) if columns % LINE == 0 else (rows, columns)
-    found = _found(memory)
-    memory.launch(
-        grouped_octets,
-        planes.scales.size * fmt.group // OCTET,
-        fmt.code_bits,
-        fmt.group,
-        height,
-        width,
-        memory.upload("base", planes.base).view(np.uint32),
-        memory.upload("high", planes.high),
-        memory.upload("scales", planes.scales),
-        found,
-    )
-    return _mask(memory, found)
+    octets = height * -(-width // LINE) * LINE_OCTETS
+    memory.launch(grouped_octets, octets, fmt.code_bits, fmt.group, height, width, *planes, found)
 
 
 def scan_row(memory: Memory, codes: Words, scales: Words) -> int:
-    """The mask of FP8 rows, codes [rows, columns]. Raises: OutOfMemory, DeviceFailed."""
+    """See `cpu.scan_row`. Raises: DeviceFailed."""
     rows, columns = codes.shape
     spans = -(-columns // SPAN)
-    found = _found(memory)
-    planes = memory.upload("base", codes), memory.upload("scales", scales)
-    memory.launch_blocks(row_spans, rows * spans, *planes, columns, spans, found)
-    return _mask(memory, found)
+    masks: list[int] = []
+
+    def run(begin: int, end: int) -> None:
+        found = _found(memory)
+        planes = memory.upload("base", codes[begin:end]), memory.upload("scales", scales[begin:end])
+        memory.launch_blocks(row_spans, (end - begin) * spans, *planes, columns, spans, found)
+        masks.append(_mask(memory, found))
+
+    memory.in_batches(rows, run)
+    return reduce(or_, masks, 0)
 
 
 def scan_block_scales(memory: Memory, scales: Words) -> int:
-    """The mask of NVFP4 scale words. Raises: OutOfMemory, DeviceFailed."""
-    found = _found(memory)
-    words = memory.upload("scales", scales)
-    memory.launch_blocks(bytes_above, -(-scales.size // SPAN), words, LARGEST_BLOCK_SCALE, found)
-    return _mask(memory, found)
+    """See `cpu.scan_block_scales`. Raises: DeviceFailed."""
+    flat, masks = scales.reshape(-1), list[int]()
+
+    def run(begin: int, end: int) -> None:
+        found, words = _found(memory), memory.upload("scales", flat[begin * SPAN : end * SPAN])
+        memory.launch_blocks(bytes_above, end - begin, words, LARGEST_BLOCK_SCALE, found)
+        masks.append(_mask(memory, found))
+
+    memory.in_batches(-(-flat.size // SPAN), run)
+    return reduce(or_, masks, 0)

@@ -1,6 +1,6 @@
 """What verification, derivation and conversion ask of a device: the functions of `kernels.cpu`, and who ran them.
 
-A processor is shared by the threads of a pass. Importing this module loads no compiler; making a processor does.
+A processor is shared by the threads of a pass. Importing this module loads no compiler; `host` and `gpu` do.
 """
 
 import threading
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from numpy.typing import NDArray
 
-from ninfer_core.formats import FORMATS, FP8_E4M3FN_ROW_BF16S, NVFP4, GroupedFormat
+from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, NVFP4, GroupedFormat
 from ninfer_core.kernels.values import (
     CodeStatistics,
     EncodeCounts,
@@ -23,6 +23,7 @@ from ninfer_core.kernels.values import (
 
 if TYPE_CHECKING:
     from ninfer_core.kernels.devices import Device
+    from ninfer_core.kernels.host import Cpu
 
 Words = NDArray[Any]
 ROWS: Final = FP8_E4M3FN_ROW_BF16S.name
@@ -118,6 +119,22 @@ class Recorder(threading.local):
         return _produced(frozenset(taken))
 
 
+class Failures(threading.local):
+    """What failed over in this thread."""
+
+    def __init__(self) -> None:
+        self._noted: list[Failure] = []
+
+    def add(self, failure: Failure) -> None:
+        """Note one."""
+        self._noted.append(failure)
+
+    def take(self) -> tuple[Failure, ...]:
+        """What was noted, and forget it."""
+        taken, self._noted = tuple(self._noted), []
+        return taken
+
+
 @cache
 def kernel_name(operation: str, fmt: str, dtype: str | None, device_class: str) -> str:
     """What the registry of kernels calls a combination."""
@@ -152,126 +169,9 @@ def format_of_words(dtype: str) -> str:
     return "FP32" if dtype == "F32" else dtype
 
 
-class Cpu:
-    """The kernels of this machine's processor; making one loads the compiler."""
-
-    def __init__(self) -> None:
-        from ninfer_core.kernels import cpu
-
-        self._kernels = cpu
-        self._ran = Recorder()
-
-    @property
-    def device(self) -> "Device":
-        """The first of `devices()`."""
-        from ninfer_core.kernels.devices import find_device
-
-        return find_device("cpu")
-
-    def produced(self) -> Produced:
-        """See `Processor.produced`."""
-        return self._ran.take()
-
-    def failures(self) -> tuple[Failure, ...]:
-        """None: nothing stands behind this one."""
-        return ()
-
-    def _note(self, operation: str, fmt: str, dtype: str | None = None) -> None:
-        if fmt in FORMATS:  # words of a foreign file are counted too; no kernel answers for their format
-            self._ran.add("cpu", operation, fmt, dtype)
-
-    def encode(
-        self, fmt: GroupedFormat, source: Words, dtype: str, out: GroupedPlanes
-    ) -> EncodeFault | EncodeCounts:
-        """See `cpu.encode`."""
-        self._note("encode", fmt.name, dtype)
-        return self._kernels.encode(fmt, source, dtype, out)
-
-    def largest_magnitudes(self, source: Words, dtype: str) -> Words:
-        """See `cpu.largest_magnitudes`."""
-        return self._kernels.largest_magnitudes(source, dtype)
-
-    def encode_rows(
-        self, source: Words, dtype: str, largest: Words, codes: Words, scales: Words
-    ) -> EncodeFault | EncodeCounts:
-        """See `cpu.encode_rows`."""
-        self._note("encode", ROWS, dtype)
-        return self._kernels.encode_rows(source, dtype, largest, codes, scales)
-
-    def scan_grouped(self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes) -> int:
-        """See `cpu.scan_grouped`."""
-        self._note("check", fmt.name)
-        return self._kernels.scan_grouped(fmt, columns, planes)
-
-    def scan_row(self, codes: Words, scales: Words) -> int:
-        """See `cpu.scan_row`."""
-        self._note("check", ROWS)
-        return self._kernels.scan_row(codes, scales)
-
-    def scan_block_scales(self, scales: Words) -> int:
-        """See `cpu.scan_block_scales`."""
-        self._note("check", BLOCKS)
-        return self._kernels.scan_block_scales(scales)
-
-    def same_bytes(self, a: Words, b: Words) -> bool:
-        """See `cpu.same_bytes`."""
-        return self._kernels.same_bytes(a, b)
-
-    def statistics_grouped(
-        self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, acc: CodeStatistics
-    ) -> None:
-        """See `cpu.statistics_grouped`."""
-        self._note("statistics", fmt.name)
-        self._kernels.statistics_grouped(fmt, columns, planes, acc)
-
-    def statistics_row(self, codes: Words, scales: Words, acc: CodeStatistics) -> None:
-        """See `cpu.statistics_row`."""
-        self._note("statistics", ROWS)
-        self._kernels.statistics_row(codes, scales, acc)
-
-    def statistics_nvfp4(self, codes: Words, scales: Words, acc: CodeStatistics) -> None:
-        """See `cpu.statistics_nvfp4`."""
-        self._note("statistics", BLOCKS)
-        self._kernels.statistics_nvfp4(codes, scales, acc)
-
-    def statistics_direct(self, words: Words, dtype: str) -> WordStatistics:
-        """See `cpu.statistics_direct`."""
-        self._note("statistics", format_of_words(dtype))
-        return self._kernels.statistics_direct(words, dtype)
-
-    def reconstruct_grouped(
-        self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, out: Words
-    ) -> None:
-        """See `cpu.reconstruct_grouped`."""
-        self._note("reconstruct", fmt.name, output_dtype(out))
-        self._kernels.reconstruct_grouped(fmt, columns, planes, out)
-
-    def reconstruct_row(self, codes: Words, scales: Words, out: Words) -> None:
-        """See `cpu.reconstruct_row`."""
-        self._note("reconstruct", ROWS, output_dtype(out))
-        self._kernels.reconstruct_row(codes, scales, out)
-
-    def reconstruct_nvfp4(self, codes: Words, scales: Words, divisor: int, out: Words) -> None:
-        """See `cpu.reconstruct_nvfp4`."""
-        self._note("reconstruct", BLOCKS, output_dtype(out))
-        self._kernels.reconstruct_nvfp4(codes, scales, divisor, out)
-
-    def error_sums_grouped(
-        self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, source: Words, dtype: str
-    ) -> ErrorSums:
-        """See `cpu.error_sums_grouped`."""
-        self._note("parity", fmt.name, dtype)
-        return self._kernels.error_sums_grouped(fmt, columns, planes, source, dtype)
-
-    def error_sums_words(
-        self, source: Words, stored: Words, dtype: str, stored_dtype: str | None = None
-    ) -> ErrorSums:
-        """See `cpu.error_sums_words`."""
-        self._note("parity", format_of_words(stored_dtype or dtype), dtype)
-        return self._kernels.error_sums_words(source, stored, dtype, stored_dtype)
-
-
 @cache
-def cpu_processor() -> Cpu:
-    """The processor of this machine, one for all who ask."""
+def cpu_processor() -> "Cpu":
+    """The processor of this machine, one for all who ask; the first asks for the compiler as well."""
+    from ninfer_core.kernels.host import Cpu
+
     return Cpu()
