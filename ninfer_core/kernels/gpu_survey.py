@@ -1,82 +1,57 @@
-"""One pass over a grouped block on a CUDA device: checked, counted and held to its source, brought there once."""
+"""One visit of a grouped block to a CUDA device: checked, counted and held to its source."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
-from numba import cuda
 from numpy.typing import NDArray
 
 from ninfer_core.formats import GroupedFormat
 from ninfer_core.kernels.gpu_batches import Batch, upload_planes, walk
 from ninfer_core.kernels.gpu_counting import (
+    LARGEST,
     MASK,
+    NO_WORD,
     PLACES,
-    blocks_of,
-    clear,
-    give,
-    take,
-    tally,
-    totals_of_nothing,
+    SMALLEST,
+    ZERO_GROUPS,
+    ZERO_SCALES,
+    count_groups,
 )
-from ninfer_core.kernels.gpu_memory import Memory
+from ninfer_core.kernels.gpu_memory import DeviceArray, Memory
 from ninfer_core.kernels.gpu_parity import Sums, add_tiles, sums_of_batch
-from ninfer_core.kernels.gpu_tiles import OCTET, THREADS, Array, Scalar, device, kernel, unpack_octet
+from ninfer_core.kernels.gpu_tiles import THREADS
 from ninfer_core.kernels.matvec import grouped_rows
-from ninfer_core.kernels.scan import ILLEGAL_CODE, INVALID_SCALE, PADDING, ZERO_SCALE_OVER_CODE
-from ninfer_core.kernels.tiles import LINE
 from ninfer_core.kernels.values import CodeStatistics, ErrorSums, GroupedPlanes
-from ninfer_core.words import LARGEST_GROUP_SCALE
 
 Words = NDArray[Any]
 
-
-@device
-def lane_mask(bits: int, scale: int, code: int, logical: bool) -> Scalar:
-    """What is wrong with one lane, as bits of `scan`."""
-    mask = np.int64(0)
-    if code != 0:
-        if not logical:
-            mask |= PADDING
-        elif scale == 0:
-            mask |= ZERO_SCALE_OVER_CODE
-        if logical and bits == 8 and code == -128:
-            mask |= ILLEGAL_CODE
-    return mask
+MOST_BLOCKS: Final = 1 << 11  # a block of threads goes on to what lies so many blocks further
 
 
-@kernel
-def count_groups(
-    bits: int, group: int, rows: int, columns: int, base: Array, high: Array, scales: Array, totals: Array
-) -> None:
-    """Count and check the groups of rows, physical ones checked alone; `base` in words of 32 bits."""
-    counts = cuda.shared.array(PLACES, np.int32)
-    codes = cuda.local.array(OCTET, np.int64)
-    thread = np.int64(cuda.threadIdx.x)
-    clear(counts, thread)
-    half = 1 << (bits - 1)
-    row_groups = (columns + LINE - 1) // LINE * (LINE // group)
-    stride = np.int64(cuda.gridDim.x) * THREADS
-    for place in range(np.int64(cuda.blockIdx.x) * THREADS + thread, rows * row_groups, stride):
-        start = place % row_groups * group
-        scale = np.int64(scales[np.uint64(place)])
-        mask, used = np.int64(0), np.int64(0)
-        for octet in range(group // OCTET):
-            unpack_octet(bits, base, high, place * (group // OCTET) + octet, codes)
-            for i in range(OCTET):
-                logical = start + octet * OCTET + i < columns
-                mask |= lane_mask(bits, scale, codes[i], logical)
-                if logical:
-                    used |= codes[i]
-                    cuda.atomic.add(counts, codes[i] + half, 1)
-        if start < columns:
-            tally(counts, scale, used == 0)
-            if scale > LARGEST_GROUP_SCALE:
-                mask |= INVALID_SCALE
-        elif scale != 0:
-            mask |= PADDING
-        if mask != 0:
-            cuda.atomic.or_(counts, MASK, np.int32(mask))
-    give(counts, thread, totals)
+def totals_of_nothing(memory: Memory) -> DeviceArray:
+    """Totals before anything is counted, int64 [PLACES]."""
+    nothing = np.zeros(PLACES, np.int64)
+    nothing[SMALLEST] = NO_WORD
+    return memory.upload("totals", nothing)
+
+
+def blocks_of(items: int) -> int:
+    """Blocks of threads for so many items."""
+    return min(-(-items // THREADS), MOST_BLOCKS)
+
+
+def take(memory: Memory, totals: DeviceArray, groups: int, acc: CodeStatistics | None) -> int:
+    """Add what was counted over so many logical groups to `acc`; the mask."""
+    counted = np.empty(PLACES, np.int64)
+    memory.download(totals, counted)
+    if acc is not None:
+        acc.histogram[:] += counted[: acc.histogram.size]
+        acc.tallies[0] += groups
+        acc.tallies[1:3] += counted[[ZERO_SCALES, ZERO_GROUPS]]
+        if counted[SMALLEST] != NO_WORD:
+            acc.tallies[3] = min(acc.tallies[3], counted[SMALLEST])
+            acc.tallies[4] = max(acc.tallies[4], counted[LARGEST])
+    return int(counted[MASK])
 
 
 def survey_grouped(
