@@ -48,7 +48,7 @@ class Foreign:
         """This machine, running code that is not ours: no evidence of it can be taken for ours."""
         here = find_device("cpu")
         runtime = f"{self.name} {self.origin}"
-        return Device("foreign", "cpu", here.model, here.capability, None, runtime, "not known")
+        return Device("foreign", "cpu", here.model, here.capability, None, runtime, "compiler not known")
 
     def produced(self) -> Produced:
         """Nothing: what these kernels make is checked and goes nowhere."""

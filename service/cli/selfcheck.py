@@ -4,14 +4,16 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
+from ninfer_core.errors import Usage
 from ninfer_core.kernels.devices import Device, devices, find_device
 from ninfer_core.selfcheck.result import KernelResult, SelfCheck
 from ninfer_core.selfcheck.run import Progress, self_check
 from service.cli.evidence import keep
 from service.cli.failures import Task, guarded
-from service.cli.output import SELFCHECK_SCHEMA, JsonTarget, json_target, no_document
+from service.cli.output import SELFCHECK_SCHEMA, JsonTarget, json_target, no_document, not_empty
 from service.text import clean
 
 EXIT_CODES = {"passed": 0, "failed": 1, "incomplete": 3}
@@ -28,6 +30,8 @@ class Request:
     only: str | None
     seed: int
     json: str | None
+    library: str | None = None  # kernels of the user's own: a shared library,
+    kernels: str | None = None  # or an object in Python
 
 
 def selfcheck(request: Request) -> int:
@@ -43,6 +47,8 @@ def selfcheck(request: Request) -> int:
 
 def _run(request: Request) -> int:
     target = json_target(request.json)
+    if request.library is not None or request.kernels is not None:
+        return report([_foreign(request)], target)
     chosen = devices() if request.device == "all" else (find_device(request.device),)
     with _watching() as progress:
         checks = [
@@ -58,6 +64,26 @@ def _run(request: Request) -> int:
         ]
     keep(checks)
     return report(checks, target, several=request.device == "all")
+
+
+def _foreign(request: Request) -> SelfCheck:
+    """The self-check of the user's own kernels; it is shown and not kept."""
+    from ninfer_core.selfcheck import foreign
+    from ninfer_core.selfcheck.offers import foreign_check
+
+    if request.library is not None and request.kernels is not None:
+        raise Usage("--library and --kernels are two checks; ask for one at a time")
+    if request.device != "cpu":
+        raise Usage("kernels of your own run on the processor here: leave --device out")
+    timer = time.perf_counter
+    if request.library is not None:
+        own = foreign.library(Path(not_empty("--library", request.library)), timer)
+    else:
+        own = foreign.python(request.kernels or "", timer)
+    with _watching(compiled=True) as progress:
+        return foreign_check(
+            own, level=request.level, seed=request.seed, progress=progress, only=request.only
+        )
 
 
 def report(checks: Sequence[SelfCheck], target: JsonTarget | None, *, several: bool = False) -> int:
@@ -76,13 +102,14 @@ def report(checks: Sequence[SelfCheck], target: JsonTarget | None, *, several: b
 
 
 @contextmanager
-def _watching() -> Iterator[Progress]:
-    """A line that names the kernel under way, where somebody watches."""
+def _watching(*, compiled: bool = False) -> Iterator[Progress]:
+    """A line that names the kernel under way, where somebody watches; `compiled` when nothing has to be."""
     import sys
 
     from service.cli.progress import announce_compilation
 
-    announce_compilation()
+    if not compiled:
+        announce_compilation()
     if not sys.stderr.isatty():
         yield lambda done, total, name: None
         return

@@ -1,6 +1,6 @@
 """The commands `kernels` and `selfcheck`."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -47,6 +47,24 @@ def selfcheck_command(
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", min=0, help="Of drawn words: the same seed, the same words.")
     ] = 0,
+    library: Annotated[
+        str | None,
+        typer.Option(
+            "--library",
+            metavar="FILE.so",
+            help="Check kernels of your own in a shared library; docs/conformance.md has the interface.",
+            show_default=False,
+        ),
+    ] = None,
+    kernels: Annotated[
+        str | None,
+        typer.Option(
+            "--kernels",
+            metavar="MODULE:OBJECT",
+            help="Check kernels of your own in Python; the code runs with your rights.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = None,
 ) -> int:
     """Prove on this machine that every kernel gives the words that its oracle gives.
@@ -55,4 +73,5 @@ def selfcheck_command(
     """
     from service.cli.selfcheck import Request, selfcheck
 
-    return selfcheck(Request(device, "full" if full else "quick", only, seed, json))
+    level: Literal["quick", "full"] = "full" if full else "quick"
+    return selfcheck(Request(device, level, only, seed, json, library, kernels))
