@@ -20,7 +20,6 @@ from ninfer_core.kernels import (
     gpu_reconstruct,
     gpu_scan,
     gpu_statistics,
-    gpu_survey,
 )
 from ninfer_core.kernels.gpu_memory import Memory
 from ninfer_core.kernels.processor import (
@@ -122,7 +121,7 @@ class Gpu:
     ) -> None:
         """See `cpu.statistics_grouped`."""
         with self._kernel("statistics", fmt.name) as memory:
-            gpu_survey.statistics_grouped(memory, fmt, columns, planes, acc)
+            gpu_statistics.statistics_grouped(memory, fmt, columns, planes, acc)
 
     def statistics_row(self, codes: Words, scales: Words, acc: CodeStatistics) -> None:
         """See `cpu.statistics_row`."""
