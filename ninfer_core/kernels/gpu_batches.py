@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ninfer_core.formats import GroupedFormat
 from ninfer_core.kernels.gpu_memory import DeviceArray, Memory
@@ -35,6 +36,10 @@ class Batch:
     def tiles(self) -> int:
         """Tiles, each of one row."""
         return self.rows * -(-self.columns // LANES)
+
+    def words(self, source: NDArray[Any]) -> NDArray[Any]:
+        """Those of a block's flat source words that belong to the batch."""
+        return source[self.first : self.first + self.lanes]
 
 
 def walk_units(memory: Memory, units: int, most: int, visit: Callable[[int, int], None]) -> None:

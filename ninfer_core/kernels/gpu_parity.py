@@ -196,14 +196,18 @@ def fold(memory: Memory, sums: DeviceArray, places: DeviceArray, tiles: int) -> 
 
 
 def sums_of_batch(
-    memory: Memory, fmt: GroupedFormat, batch: Batch, planes: DeviceArray, source: Words, dtype: str
+    memory: Memory,
+    fmt: GroupedFormat,
+    batch: Batch,
+    planes: tuple[DeviceArray, DeviceArray, DeviceArray],
+    source: DeviceArray,
+    dtype: str,
 ) -> Sums:
-    """What the tiles of a batch add up to, its planes on the device already; `source` is that of the batch."""
+    """What the tiles of a batch add up to, its planes and its source on the device already."""
     tiles, shape = batch.tiles, (batch.rows, batch.columns, fmt.code_bits, fmt.group)
     sums = memory.empty("sums", tiles * SUMS * WARP, np.float64)
     places = memory.empty("places", tiles * QUARTERS, np.float64)
-    words = memory.upload("source", source)
-    memory.launch(grouped_tiles, tiles * WARP, KINDS[dtype], words, *shape, *planes, sums)
+    memory.launch(grouped_tiles, tiles * WARP, KINDS[dtype], source, *shape, *planes, sums)
     memory.launch(group_squares, tiles * QUARTERS, *shape, *planes, places)
     return fold(memory, sums, places, tiles)
 
@@ -224,8 +228,8 @@ def error_sums_grouped(
     flat, found = source.reshape(-1), list[Sums]()
 
     def visit(batch: Batch) -> None:
-        own = flat[batch.first : batch.first + batch.lanes]
-        found.append(sums_of_batch(memory, fmt, batch, upload_planes(memory, batch.planes), own, dtype))
+        own, words = upload_planes(memory, batch.planes), memory.upload("source", batch.words(flat))
+        found.append(sums_of_batch(memory, fmt, batch, own, words, dtype))
 
     return add_tiles(walk(memory, fmt, columns, planes, visit), found)
 

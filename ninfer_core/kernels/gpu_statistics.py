@@ -9,7 +9,7 @@ from ninfer_core.formats import GroupedFormat
 from ninfer_core.kernels.gpu_batches import walk_units
 from ninfer_core.kernels.gpu_counting import count_blocks, count_bytes, count_words
 from ninfer_core.kernels.gpu_memory import Memory
-from ninfer_core.kernels.gpu_survey import blocks_of, survey_grouped, take, totals_of_nothing
+from ninfer_core.kernels.gpu_survey import blocks_of, count_grouped, take, totals_of_nothing
 from ninfer_core.kernels.values import SOURCE_DTYPES, CodeStatistics, GroupedPlanes, WordStatistics
 
 Words = NDArray[Any]
@@ -21,7 +21,7 @@ def statistics_grouped(
     memory: Memory, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, acc: CodeStatistics
 ) -> None:
     """See `cpu.statistics_grouped`. Raises: DeviceFailed."""
-    survey_grouped(memory, fmt, columns, planes, acc)
+    count_grouped(memory, fmt, columns, planes, acc)
 
 
 def statistics_row(memory: Memory, codes: Words, scales: Words, acc: CodeStatistics) -> None:
