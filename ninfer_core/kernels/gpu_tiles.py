@@ -18,6 +18,7 @@ from ninfer_core.kernels.tiles import KIND_BF16, KIND_F16, KIND_F32, LINE
 
 config: Any = numba.config
 SIMULATED: Final = bool(config.ENABLE_CUDASIM)
+config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # small tensors leave most of a device idle, and nobody can help that
 
 OCTET: Final = 8  # lanes
 LINE_OCTETS: Final = LINE // OCTET
