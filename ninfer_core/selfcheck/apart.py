@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final
@@ -34,22 +33,18 @@ _PAGE: Final = 1 << 20
 class Apart:
     """The process that runs the kernels, started when it is needed and again after it died.
 
-    `timer` counts seconds; `clock` does too, without what crossing to the other process costs.
+    `inside` are the seconds that all calls together have spent in the kernels themselves.
     """
 
-    def __init__(self, kind: str, target: str, timer: Callable[[], float], seconds: float = SECONDS) -> None:
+    def __init__(self, kind: str, target: str, seconds: float = SECONDS) -> None:
         self._command = [sys.executable, "-m", "ninfer_core.selfcheck.host", kind, target]
-        self._timer, self._seconds = timer, seconds
+        self._seconds = seconds
+        self.inside = 0.0
         self._child: subprocess.Popen[bytes] | None = None
         self._requests = self._replies = -1
-        self._crossing = 0.0
         self._map: mmap.mmap | None = None
         self._memory = _memory()
         self._finalizer = weakref.finalize(self, os.close, self._memory)
-
-    def clock(self) -> float:
-        """Seconds, as if foreign kernels were called directly."""
-        return self._timer() - self._crossing
 
     def start(self) -> None:
         """Load the kernels. Raises: ForeignFailed when they cannot be."""
@@ -71,39 +66,25 @@ class Apart:
         self, function: str, fmt: str, dtype: str, shape: tuple[int, ...], given: NDArray[Any], room: int
     ) -> tuple[Reply, Bytes]:
         """The reply and the output of `room` bytes, a view that holds until the next call. Raises: ForeignFailed."""
-        begin = self._timer()
-        seconds = 0.0
-        try:
-            flat = np.ascontiguousarray(given).reshape(-1).view(np.uint8)
-            first, second, end = _places(flat.size, room)
-            memory = self._grown(end)
-            memory[:first], memory[first : first + flat.size], memory[first + flat.size : end] = (
-                GUARD,
-                flat,
-                GUARD,
-            )
-            call = Call(
-                function,
-                fmt,
-                dtype,
-                shape[0],
-                shape[1],
-                (first, flat.size),
-                (second, room),
-                align_up(end, _PAGE),
-            )
-            self.start()
-            reply = Reply(**self._asked(call))
-            seconds = reply.seconds
-            if (memory[first : first + flat.size] != flat).any():
-                raise ForeignFailed(f"{call}: it changed its input")
-            out = memory[second : second + room]
-            for guard in (memory[:first], memory[first + flat.size : second], memory[second + room : end]):
-                if (guard != GUARD).any():
-                    raise ForeignFailed(f"{call}: it wrote outside of its output of {room:,} bytes")
-            return reply, out
-        finally:
-            self._crossing += self._timer() - begin - seconds
+        flat = np.ascontiguousarray(given).reshape(-1).view(np.uint8)
+        first, second, end = _places(flat.size, room)
+        memory = self._grown(end)
+        memory[:first], memory[first : first + flat.size], memory[first + flat.size : end] = (
+            GUARD,
+            flat,
+            GUARD,
+        )
+        places = (first, flat.size), (second, room), align_up(end, _PAGE)
+        call = Call(function, fmt, dtype, shape[0], shape[1], *places)
+        self.start()
+        reply = Reply(**self._asked(call))
+        self.inside += reply.seconds
+        if (memory[first : first + flat.size] != flat).any():
+            raise ForeignFailed(f"{call}: it changed its input")
+        for guard in (memory[:first], memory[first + flat.size : second], memory[second + room : end]):
+            if (guard != GUARD).any():
+                raise ForeignFailed(f"{call}: it wrote outside of its output of {room:,} bytes")
+        return reply, memory[second : second + room]
 
     def _asked(self, call: Call) -> dict[str, Any]:
         line = json.dumps(asdict(call)).encode() + b"\n"
