@@ -20,6 +20,7 @@ from ninfer_core.kernels import (
     gpu_reconstruct,
     gpu_scan,
     gpu_statistics,
+    gpu_survey,
 )
 from ninfer_core.kernels.gpu_memory import Memory
 from ninfer_core.kernels.processor import (
@@ -161,6 +162,31 @@ class Gpu:
         """See `cpu.error_sums_grouped`."""
         with self._kernel("parity", fmt.name, dtype) as memory:
             return gpu_parity.error_sums_grouped(memory, fmt, columns, planes, source, dtype)
+
+    def parity_grouped(
+        self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, source: Words, dtype: str
+    ) -> ErrorSums | None:
+        """See `cpu.parity_grouped`."""
+        with self._kernel("encode", fmt.name, dtype), self._kernel("parity", fmt.name, dtype) as memory:
+            return gpu_survey.parity_grouped(memory, fmt, columns, planes, source, dtype)
+
+    def survey_grouped(
+        self,
+        fmt: GroupedFormat,
+        columns: int,
+        planes: GroupedPlanes,
+        source: Words,
+        dtype: str,
+        acc: CodeStatistics,
+    ) -> tuple[int, ErrorSums | None]:
+        """The answers of `scan_grouped`, `statistics_grouped` and `parity_grouped` for one journey of the words."""
+        with (
+            self._kernel("check", fmt.name),
+            self._kernel("statistics", fmt.name),
+            self._kernel("encode", fmt.name, dtype),
+            self._kernel("parity", fmt.name, dtype) as memory,
+        ):
+            return gpu_survey.survey_grouped(memory, fmt, columns, planes, source, dtype, acc)
 
     def error_sums_words(
         self, source: Words, stored: Words, dtype: str, stored_dtype: str | None = None
