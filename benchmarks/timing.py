@@ -4,7 +4,7 @@ import json
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -26,16 +26,24 @@ def paired(
     reference: Callable[[int], object], work: Callable[[int], object], buffers: int, repeats: int
 ) -> tuple[float, float]:
     """Median seconds of both, taken turn by turn, so that a slow spell of the machine meets both."""
+    first, second = turn_by_turn((reference, work), repeats, buffers)
+    return first, second
+
+
+def turn_by_turn(
+    works: Sequence[Callable[[int], object]], repeats: int, buffers: int = 1
+) -> tuple[float, ...]:
+    """`paired` for any number of works."""
     for i in range(buffers):
-        reference(i)
-        work(i)
-    times: tuple[list[float], list[float]] = ([], [])
+        for work in works:
+            work(i)
+    times: list[list[float]] = [[] for _ in works]
     for i in range(repeats):
-        for function, into in zip((reference, work), times, strict=True):
+        for work, into in zip(works, times, strict=True):
             start = time.perf_counter()
-            function(i % buffers)
+            work(i % buffers)
             into.append(time.perf_counter() - start)
-    return statistics.median(times[0]), statistics.median(times[1])
+    return tuple(map(statistics.median, times))
 
 
 def on_threads(work: Callable[[int], object], threads: int) -> Callable[[int], object]:
