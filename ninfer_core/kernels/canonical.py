@@ -35,9 +35,11 @@ from ninfer_core.kernels.tiles import (
     QUARTERS,
     TILE,
     Array,
+    fifth_bits_of,
     load,
-    pack,
+    nibbles_of,
     scratch,
+    upper_bits_of,
 )
 
 
@@ -88,11 +90,37 @@ def spread_scales(wide: Array, group: int, groups: int, quarters: Array) -> None
 
 
 @inline
-def differ(a: Array, b: Array) -> bool:
-    """True when two byte arrays of one size differ."""
-    hit = np.uint8(0)
-    for i in range(b.size):
-        hit |= a[i] ^ b[i]
+def scales_differ(own: Array, stored: Array) -> bool:
+    """True when the scale words of a tile are not those that are stored."""
+    hit = np.uint16(0)
+    for i in range(stored.size):
+        hit |= own[i] ^ stored[i]
+    return bool(hit != 0)
+
+
+@inline
+def codes_differ(bits: int, codes: Array, line: int, lines: int, base: Array, high: Array) -> bool:
+    """True when codes are not those of physical lines [line, line + lines): what `pack` makes, but never stored."""
+    own, hit = codes[: lines * LINE], np.uint8(0)
+    if bits == 8:
+        stored = base[line * LINE : (line + lines) * LINE]
+        for i in range(stored.size):
+            hit |= np.uint8(own[i]) ^ stored[i]
+        return bool(hit != 0)
+    pairs = own.view(np.uint16)
+    nibbles = base[line * 64 : (line + lines) * 64]
+    for i in range(nibbles.size):
+        hit |= np.uint8(nibbles_of(pairs[i]) ^ nibbles[i])
+    if bits == 5:
+        eights = own.view(np.uint64)
+        fifth = high[line * 16 : (line + lines) * 16]
+        for i in range(fifth.size):
+            hit |= np.uint8(fifth_bits_of(eights[i]) ^ fifth[i])
+    elif bits == 6:
+        fours = own.view(np.uint32)
+        upper = high[line * 32 : (line + lines) * 32]
+        for i in range(upper.size):
+            hit |= np.uint8(upper_bits_of(fours[i]) ^ upper[i])
     return bool(hit != 0)
 
 
@@ -115,13 +143,12 @@ def grouped(
     values = words.view(np.float32)
     amax, own = np.empty(QUARTERS, np.uint32), np.empty(QUARTERS, np.uint16)
     wide, inverse = np.empty(QUARTERS, np.float32), np.empty(QUARTERS, np.float32)
-    quarters, places = np.empty(QUARTERS, np.float32), scratch(8 * QUARTERS).view(np.float64)
-    own_base, own_high = np.empty(LANES, np.uint8), np.empty(LANES // 4, np.uint8)
+    quarters, squares = np.empty(QUARTERS, np.float32), np.empty(QUARTERS, np.int32)
+    places = scratch(8 * QUARTERS).view(np.float64)
     sums, farthest = scratch(8 * 3 * COLUMNS).view(np.float64), scratch(8 * COLUMNS).view(np.int64)
     sums[:], farthest[:] = 0.0, 0
     counts = np.zeros(2, np.int64)
     row_lines, per_line = (columns + LINE - 1) // LINE, LINE // group
-    base_line, high_line = (LINE if bits == 8 else LINE // 2), (0 if bits == 8 else (bits - 4) * LINE // 8)
     qmin = -127 if bits == 8 else -qmax - 1
     for row in range(rows):
         for first in range(0, row_lines, TILE):
@@ -139,7 +166,7 @@ def grouped(
             if scales_of(amax, groups, qmax, own, wide, inverse, counts):
                 return False
             stored = scales[line * per_line : line * per_line + groups]
-            if differ(own.view(np.uint8), stored.view(np.uint8)):
+            if scales_differ(own, stored):
                 return False
             spread_scales(wide, group, groups, quarters)
             if direct and not holds_subnormal(stored):
@@ -149,13 +176,10 @@ def grouped(
                 codes_of(values, inverse, group, lines, codes)
                 clamp_subnormal(values, inverse, own, group, groups, qmin, qmax, codes)
                 add_code_lines(values, codes, quarters, lines, sums, farthest)
-            pack(bits, codes, 0, lines, own_base, own_high)
-            here = base[line * base_line : (line + lines) * base_line]
-            above = high[line * high_line : (line + lines) * high_line]
-            if differ(own_base, here) or differ(own_high, above):
+            if codes_differ(bits, codes, line, lines, base, high):
                 return False
-            square_groups(codes, quarters, group, lines, places)
-            close_tile(sums, out)
+            square_groups(codes, quarters, group, lines, squares, places)
+            close_tile(2, sums, out)
             out[2] += fold(places, QUARTERS)
     close_block(farthest, out)
     return True

@@ -88,9 +88,14 @@ def add_code_lines(x: Array, codes: Array, quarters: Array, lines: int, sums: Ar
 
 
 @inline
-def square_groups(codes: Array, quarters: Array, group: int, lines: int, places: Array) -> None:
-    """The sum of the squared values of each group of a tile into `places`, float64 [QUARTERS], zeros after them."""
-    rows, squares = codes.reshape((TILE, LINE)), np.zeros(QUARTERS, np.int32)
+def square_groups(
+    codes: Array, quarters: Array, group: int, lines: int, squares: Array, places: Array
+) -> None:
+    """The sum of the squared values of each group of a tile into `places`, float64 [QUARTERS], zeros after them.
+
+    `squares`, int32 [QUARTERS], takes the sums of the squared codes.
+    """
+    rows = codes.reshape((TILE, LINE))
     if group == 64:
         for i in range(lines):
             a, b = np.int32(0), np.int32(0)
@@ -121,19 +126,19 @@ def square_groups(codes: Array, quarters: Array, group: int, lines: int, places:
 @inline
 def fold(values: Array, count: int) -> float:
     """The sum of `count` numbers, a power of two: the upper half is added to the lower, until one is left."""
-    half = count // 2
-    while half > 0:
-        for i in range(half):
-            values[i] += values[i + half]
-        half //= 2
-    result: float = values[0]
+    for half in (64, 32, 16, 8, 4):
+        if half < count:
+            low, high = values[:half], values[half : 2 * half]
+            for i in range(low.size):
+                low[i] += high[i]
+    result: float = (values[0] + values[2]) + (values[1] + values[3])
     return result
 
 
 @inline
-def close_tile(sums: Array, out: Array) -> None:
-    """Add the accumulators of a tile to `out` and clear them; y^2 is zero where it is formed by groups."""
-    for k in range(3):
+def close_tile(count: int, sums: Array, out: Array) -> None:
+    """Add the accumulators of the first `count` sums of a tile to `out` and clear them."""
+    for k in range(count):
         out[k] += fold(sums[k * COLUMNS : (k + 1) * COLUMNS], COLUMNS)
     sums[:] = 0.0
 
@@ -168,7 +173,8 @@ def grouped(
 ) -> None:
     """Sums over the logical lanes of a block; the source, flat, is rounded to binary32 first."""
     codes, words = scratch(LANES).view(np.int8), scratch(4 * LANES).view(np.uint32)
-    quarters, places = np.empty(QUARTERS, np.float32), scratch(8 * QUARTERS).view(np.float64)
+    quarters, squares = np.empty(QUARTERS, np.float32), np.empty(QUARTERS, np.int32)
+    places = scratch(8 * QUARTERS).view(np.float64)
     sums, farthest = scratch(8 * 3 * COLUMNS).view(np.float64), scratch(8 * COLUMNS).view(np.int64)
     sums[:], farthest[:] = 0.0, 0
     row_lines = (columns + LINE - 1) // LINE
@@ -183,8 +189,8 @@ def grouped(
             widen_scales(scales, group, line, lines, quarters)
             cut_scales(quarters, group, lanes, lines)
             add_code_lines(words.view(np.float32), codes, quarters, lines, sums, farthest)
-            square_groups(codes, quarters, group, lines, places)
-            close_tile(sums, out)
+            square_groups(codes, quarters, group, lines, squares, places)
+            close_tile(2, sums, out)
             out[2] += fold(places, QUARTERS)
     close_block(farthest, out)
 
@@ -201,5 +207,5 @@ def words(kind_x: int, source: Array, kind_y: int, stored: Array, out: Array) ->
         load(kind_x, source, start, lanes, lines, x)
         load(kind_y, stored, start, lanes, lines, y)
         add_lines(x.view(np.float32), y.view(np.float32), lines, sums, farthest)
-        close_tile(sums, out)
+        close_tile(3, sums, out)
     close_block(farthest, out)

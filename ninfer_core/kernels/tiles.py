@@ -104,6 +104,27 @@ def unpack(bits: int, base: Array, high: Array, line: int, lines: int, codes: Ar
 
 
 @inline
+def nibbles_of(pair: int) -> int:
+    """The base byte of two codes, which `pair` holds in a byte each."""
+    return np.uint8((pair & np.uint16(0x0F)) | ((pair >> np.uint16(4)) & np.uint16(0xF0)))  # type: ignore[return-value]
+
+
+@inline
+def fifth_bits_of(eight: int) -> int:
+    """The high byte of eight codes of five bits."""
+    # The multiplication brings bit 4 of lane i to bit 56 + i; no two partial products meet.
+    bits = (eight >> np.uint64(4)) & np.uint64(0x0101010101010101)
+    return np.uint8((bits * np.uint64(0x0102040810204080)) >> np.uint64(56))  # type: ignore[return-value]
+
+
+@inline
+def upper_bits_of(four: int) -> int:
+    """The high byte of four codes of six bits."""
+    two = np.uint32((four >> np.uint32(4)) & np.uint32(0x03030303))
+    return np.uint8(np.uint32(two * np.uint32(0x01041040)) >> np.uint32(24))  # type: ignore[return-value]
+
+
+@inline
 def pack(bits: int, codes: Array, line: int, lines: int, base: Array, high: Array) -> None:
     """Write `codes`, int8, to physical lines [line, line + lines) of the planes."""
     own = codes[: lines * LINE]
@@ -115,21 +136,17 @@ def pack(bits: int, codes: Array, line: int, lines: int, base: Array, high: Arra
     pairs = own.view(np.uint16)
     nibbles = base[line * 64 : (line + lines) * 64]
     for i in range(nibbles.size):
-        pair = pairs[i]
-        nibbles[i] = np.uint8((pair & np.uint16(0x0F)) | ((pair >> np.uint16(4)) & np.uint16(0xF0)))
+        nibbles[i] = nibbles_of(pairs[i])
     if bits == 5:
         eights = own.view(np.uint64)
         fifth = high[line * 16 : (line + lines) * 16]
         for i in range(fifth.size):
-            # The multiplication brings bit 4 of lane i to bit 56 + i; no two partial products meet.
-            bit = (eights[i] >> np.uint64(4)) & np.uint64(0x0101010101010101)
-            fifth[i] = np.uint8((bit * np.uint64(0x0102040810204080)) >> np.uint64(56))
+            fifth[i] = fifth_bits_of(eights[i])
     elif bits == 6:
         fours = own.view(np.uint32)
         upper = high[line * 32 : (line + lines) * 32]
         for i in range(upper.size):
-            two = np.uint32((fours[i] >> np.uint32(4)) & np.uint32(0x03030303))
-            upper[i] = np.uint8(np.uint32(two * np.uint32(0x01041040)) >> np.uint32(24))
+            upper[i] = upper_bits_of(fours[i])
 
 
 @inline
