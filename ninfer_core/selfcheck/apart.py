@@ -37,7 +37,7 @@ class Apart:
     """
 
     def __init__(self, kind: str, target: str, seconds: float = SECONDS) -> None:
-        self._command = [sys.executable, "-m", "ninfer_core.selfcheck.host", kind, target]
+        self._command = [sys.executable, "-P", "-m", "ninfer_core.selfcheck.host", kind, target]
         self._seconds = seconds
         self.inside = 0.0
         self._child: subprocess.Popen[bytes] | None = None

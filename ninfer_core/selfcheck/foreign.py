@@ -27,7 +27,7 @@ from ninfer_core.layouts.base import gaps
 from ninfer_core.layouts.block_scale import swizzle
 from ninfer_core.oracles.encoding import encode_grouped, encode_rows
 from ninfer_core.selfcheck.apart import Apart
-from ninfer_core.selfcheck.drawn import widened
+from ninfer_core.selfcheck.drawn import WORDS, widened
 from ninfer_core.selfcheck.origin import code_digest
 from ninfer_core.selfcheck.protocol import REFUSALS, ForeignFailed, NotOffered, Reply, Status
 from ninfer_core.words import BINARY32
@@ -83,8 +83,7 @@ class Foreign:
         fmt, dtype = kernel.format, str(kernel.dtype)
         try:
             if kernel.operation == "encode":
-                bits = {"BF16": np.uint16, "F16": np.uint16, "F32": np.uint32, "F64": np.uint64}[dtype]
-                self._encoded(fmt, np.zeros((1, 1), bits), dtype)
+                self._encoded(fmt, np.zeros((1, 1), WORDS[dtype]), dtype)
             else:
                 shape = (128, 64) if isinstance(fmt, BlockFormat) else (1, 1)
                 payload = np.zeros(canonical_layout(fmt).encoded_size(fmt, shape), np.uint8)
