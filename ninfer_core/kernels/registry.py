@@ -140,16 +140,16 @@ def _rows(device_class: DeviceClass) -> Iterator[Kernel]:
 
     cpu = device_class == "cpu"
     sources = ("BF16", "F16", "F32")
-    grouped_sources = (*sources, "F64") if cpu else sources
-    yield from (row(ENCODE_GROUPED_V1, fmt, dtype) for fmt in GROUPED for dtype in grouped_sources)
+    every_source = (*sources, "F64") if cpu else sources
+    yield from (row(ENCODE_GROUPED_V1, fmt, dtype) for fmt in GROUPED for dtype in every_source)
     if cpu:
         yield from (row(ENCODE_ROWS_V1, FP8_E4M3FN_ROW_BF16S, dtype) for dtype in sources)
     yield from (row(RECONSTRUCT_FP32_V1, fmt, "FP32") for fmt in QUANTIZED)
     yield from (row(RECONSTRUCT_BF16_V1, fmt, "BF16") for fmt in QUANTIZED)
     yield from (row(CHECK_WORDS_V1, fmt, None) for fmt in QUANTIZED)
     yield from (row(STATISTICS_V1, fmt, None) for fmt in STATISTICS_V1.formats)
-    yield from (row(PARITY_SUMS_V1, fmt, dtype) for fmt in GROUPED for dtype in grouped_sources)
-    yield from (row(PARITY_SUMS_V1, fmt, dtype) for fmt in (BF16, FP32) for dtype in sources)
+    yield from (row(PARITY_SUMS_V1, fmt, dtype) for fmt in GROUPED for dtype in every_source)
+    yield from (row(PARITY_SUMS_V1, fmt, dtype) for fmt in (BF16, FP32) for dtype in every_source)
     yield from (row(MATVEC_BF16_FP32ACC_V1, fmt, "BF16") for fmt in QUANTIZED)
 
 

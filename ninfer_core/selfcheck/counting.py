@@ -4,26 +4,25 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ninfer_core.formats import BF16, I32, BlockFormat, DirectFormat, GroupedFormat, RowFormat
 from ninfer_core.kernels.registry import Kernel
-from ninfer_core.kernels.values import CodeStatistics, ErrorSums, WordStatistics
+from ninfer_core.kernels.values import CodeStatistics
 from ninfer_core.layouts.block_scale import unpack_codes
 from ninfer_core.layouts.row_split import unpack
-from ninfer_core.oracles.parity import Sums, sum_grouped, sum_words
+from ninfer_core.oracles.parity import sum_grouped, sum_words
 from ninfer_core.oracles.statistics import (
     CodeCounts,
-    WordCounts,
     count_floats,
     count_grouped,
     count_integers,
     count_nvfp4,
     count_rows,
 )
-from ninfer_core.selfcheck.drawn import WORDS, Random, Words, source_rows, widened
+from ninfer_core.selfcheck.answers import code_answer, code_histogram, sums_answer, word_answer
+from ninfer_core.selfcheck.drawn import Random, Words, source_rows, widened
 from ninfer_core.selfcheck.payloads import Block, GroupedBlock, RowBlock, TileBlock, stored_bytes
-from ninfer_core.selfcheck.questions import ODD_SHAPES, Answer, Depth, Part, Question, asked
+from ninfer_core.selfcheck.questions import ODD_SHAPES, Answer, Depth, Question, asked
 from ninfer_core.selfcheck.reconstruction import drawn, drawn_block, drawn_shapes, shape_of
 from ninfer_core.words import (
     BFLOAT16,
@@ -76,23 +75,9 @@ def _direct(fmt: DirectFormat, name: str, words: Words) -> Question:
         counts = count_floats(BFLOAT16 if fmt is BF16 else BINARY32, every)
 
     def ask(processor: Any) -> Answer:
-        return _word_answer(processor.statistics_direct(words, fmt.name))
+        return word_answer(processor.statistics_direct(words, fmt.name))
 
-    return asked(name, _word_answer(counts), ask, words.nbytes)
-
-
-def _word_answer(counts: WordCounts | WordStatistics) -> Answer:
-    names = ("positive_zeros", "negative_zeros", "nans", "infinities")
-    parts = [Part(name.replace("_", " "), np.array(getattr(counts, name))) for name in ("count", *names)]
-    return Answer("counted", (*parts, *_extremes("word", counts.smallest, counts.largest)))
-
-
-def _extremes(what: str, smallest: int | None, largest: int | None) -> tuple[Part, ...]:
-    """The extremes; -1 where there are none."""
-    return tuple(
-        Part(f"{which} {what}", np.array(-1 if word is None else word, np.int64))
-        for which, word in (("smallest", smallest), ("largest", largest))
-    )
+    return asked(name, word_answer(counts), ask, words.nbytes)
 
 
 def _codes(fmt: GroupedFormat | BlockFormat | RowFormat, name: str, blocks: list[Block]) -> Question:
@@ -107,16 +92,12 @@ def _codes(fmt: GroupedFormat | BlockFormat | RowFormat, name: str, blocks: list
                 case TileBlock():
                     codes = block.packed.reshape(block.rows, block.columns // 2)
                     processor.statistics_nvfp4(codes, block.scales, acc)
-        return _code_answer(acc.histogram, acc)
+        return code_answer(acc.histogram, acc)
 
-    empty = CodeStatistics.empty(fmt)
-    histogram, expected = np.zeros_like(empty.histogram), []
-    for block in blocks:
-        counts = _count(block)
-        expected.append(counts)
-        for code, times in counts.codes.items():
-            histogram[code - empty.first_code] += times
-    return asked(name, _code_answer(histogram, _added(expected)), ask, sum(map(stored_bytes, blocks)))
+    counts = [_count(block) for block in blocks]
+    return asked(
+        name, code_answer(code_histogram(fmt, counts), _added(counts)), ask, sum(map(stored_bytes, blocks))
+    )
 
 
 def _count(block: Block) -> CodeCounts:
@@ -145,22 +126,18 @@ def _added(parts: list[CodeCounts]) -> CodeCounts:
     )
 
 
-def _code_answer(histogram: NDArray[np.int64], counts: CodeCounts | CodeStatistics) -> Answer:
-    names = ("groups", "zero_scales", "zero_groups")
-    parts = [Part(name.replace("_", " "), np.array(getattr(counts, name))) for name in names]
-    extremes = _extremes("scale", counts.smallest_scale, counts.largest_scale)
-    return Answer("counted", (Part("histogram", histogram.copy(), ("place",)), *parts, *extremes))
-
-
 def parity_questions(kernel: Kernel, random: Random, depth: Depth) -> Iterator[Question]:
     """Every question to a kernel of error sums; the last one is the large one."""
-    large = (max(2, min(depth.weights, _ONE_BY_ONE) // 5_000), 5_000)  # a row is more than one tile
-    for rows, columns in (*ODD_SHAPES, large):
-        name = "drawn" if (rows, columns) == large else f"shape {rows}x{columns}"
-        if isinstance(kernel.format, GroupedFormat):
-            yield _grouped_sums(kernel, kernel.format, name, random, rows, columns)
-        else:
-            yield _word_sums(kernel, name, random, rows * columns)
+    fmt = kernel.format
+    large = (max(1, min(depth.weights, _ONE_BY_ONE) // 5_000), 5_000)  # a row is more than one tile
+    if isinstance(fmt, GroupedFormat):
+        for rows, columns in ODD_SHAPES:
+            yield _grouped_sums(kernel, fmt, f"shape {rows}x{columns}", random, rows, columns)
+        yield _grouped_sums(kernel, fmt, "drawn", random, *large)
+        return
+    for rows, columns in ODD_SHAPES:
+        yield _word_sums(kernel, f"{rows * columns} words", random, rows * columns)
+    yield _word_sums(kernel, "drawn", random, large[0] * large[1])
 
 
 def _grouped_sums(
@@ -178,9 +155,9 @@ def _grouped_sums(
     sums = sum_grouped(fmt.group, x.tolist(), words.codes[:, :columns].tolist(), scales.tolist())
 
     def ask(processor: Any) -> Answer:
-        return _sums(processor.error_sums_grouped(fmt, columns, planes, source, dtype))
+        return sums_answer(processor.error_sums_grouped(fmt, columns, planes, source, dtype))
 
-    return asked(name, _sums(sums), ask, source.nbytes)
+    return asked(name, sums_answer(sums), ask, source.nbytes)
 
 
 def _word_sums(kernel: Kernel, name: str, random: Random, count: int) -> Question:
@@ -190,35 +167,22 @@ def _word_sums(kernel: Kernel, name: str, random: Random, count: int) -> Questio
     sums = sum_words([left.tolist()], [right.tolist()])
 
     def ask(processor: Any) -> Answer:
-        return _sums(processor.error_sums_words(x, y, dtype, stored_dtype))
+        return sums_answer(processor.error_sums_words(x, y, dtype, stored_dtype))
 
-    return asked(name, _sums(sums), ask, x.nbytes)
+    return asked(name, sums_answer(sums), ask, x.nbytes)
 
 
 def _numbers(random: Random, dtype: str, count: int) -> Words:
-    """Finite words of many magnitudes."""
-    words = random.integers(0, 1 << 16, count).astype(WORDS[dtype])
+    """Words of many magnitudes that are finite in binary32, and whose sums of squares are as well."""
+    words: Words = random.integers(0, 1 << 16, count).astype(np.uint16)
     if dtype == "F16":
-        return words & 0x7BFF | words & 0x8000
-    wide = expand_bf16((words & 0xBFFF).astype(np.uint16))
-    return (
-        (wide >> 16).astype(np.uint16)
-        if dtype == "BF16"
-        else wide | random.integers(0, 1 << 16, count, np.uint32)
-    )
-
-
-def _sums(sums: Sums | ErrorSums) -> Answer:
-    names = ("squared_error", "source_squares", "value_squares", "largest_error")
-    return Answer(
-        "summed",
-        tuple(
-            Part(
-                f"{name.replace('_', ' ')} as binary64",
-                np.array(getattr(sums, name)).view(np.uint64),
-                (),
-                True,
-            )
-            for name in names
-        ),
-    )
+        words &= np.uint16(0xBBFF)
+        return words
+    words &= np.uint16(0xBFFF)
+    if dtype == "BF16":
+        return words
+    wide = expand_bf16(words) | random.integers(0, 1 << 16, count, np.uint32)
+    if dtype == "F32":
+        return wide
+    # Bits below those of binary32: they are rounded away.
+    return values_of_binary32(wide).view(np.uint64) | random.integers(0, 1 << 29, count, np.uint64)
