@@ -3,41 +3,45 @@
 import json
 import zipfile
 
+import pytest
+
 from ninfer_core.selfcheck.archive import FOLDER
 from tests.cli import build
 
 
-def test_an_archive_is_exported_verified_and_never_overwritten(tmp_path):
-    path = tmp_path / "v.zip"
-    done = build.run("vectors", "export", path)
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    """One exported archive, under the name of its version."""
+    folder = tmp_path_factory.mktemp("vectors")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        done = build.run("vectors", "export")
     assert done.returncode == 0, done.stderr
     assert "sha256:" in done.stdout
-    sound = build.run("vectors", "verify", path, "--json", "-")
+    (path,) = folder.iterdir()
+    assert path.name == f"{FOLDER}.zip"
+    return path
+
+
+def test_an_archive_is_verified_and_never_overwritten(archive):
+    sound = build.run("vectors", "verify", archive, "--json", "-")
     assert sound.returncode == 0, sound.stderr
     document = json.loads(sound.stdout)
     assert (document["verdict"], document["version"], document["same_as_installed"]) == ("passed", 1, True)
-    again = build.run("vectors", "export", path)
+    again = build.run("vectors", "export", archive)
     assert again.returncode == 2
     assert "never overwritten" in again.stderr
 
 
-def test_a_changed_archive_fails_and_says_where(tmp_path):
-    path, changed = tmp_path / "v.zip", tmp_path / "c.zip"
-    build.run("vectors", "export", path)
-    with zipfile.ZipFile(path) as whole, zipfile.ZipFile(changed, "w") as copy:
+def test_a_changed_archive_fails_and_says_where(archive, tmp_path):
+    changed = tmp_path / "c.zip"
+    with zipfile.ZipFile(archive) as whole, zipfile.ZipFile(changed, "w") as copy:
         for member in whole.infolist():
             data = whole.read(member)
             copy.writestr(member, data.replace(b"0", b"1", 1) if "check.NVFP4" in member.filename else data)
     failed = build.run("vectors", "verify", changed)
     assert failed.returncode == 1
     assert "check.NVFP4.json" in failed.stdout
-
-
-def test_without_a_name_the_archive_is_called_by_its_version(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    done = build.run("vectors", "export")
-    assert done.returncode == 0, done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == [f"{FOLDER}.zip"]
 
 
 def test_no_archive_is_no_answer(tmp_path):
