@@ -75,7 +75,7 @@ bench: .venv-bench/.ready ## Measure kernels and file work as ratios of one run.
 	.venv-bench/bin/python -m benchmarks.kernels
 	.venv-bench/bin/python -m benchmarks.files
 
-bench-service: $(READY) ## Upload speed, and peak memory of API and worker on 4 GB jobs.
+bench-service: $(READY) ## Upload speed, verification against the command, peak memory of API and worker on 4 GB jobs.
 	$(BIN)/python -m benchmarks.service
 
 bench-targets: $(READY) ## Time and memory of judging whole artifacts by their directories.

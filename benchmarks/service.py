@@ -1,7 +1,8 @@
-"""The service as a whole: upload speed against copying and hashing, and peak memory of its processes on a 4 GB job.
+"""The service as a whole: upload and verification against the command line, and peak memory of its processes.
 
-`python -m benchmarks.service [--gigabytes N] [--folder DIR]`. The upload is judged as a ratio of medians taken turn by
-turn in one run; both sides bring their bytes to the disk (fsync). Exits 1 when a limit is not met.
+`python -m benchmarks.service [--only upload|verify|memory] [--gigabytes N] [--folder DIR]`. Ratios are of medians taken
+turn by turn in one run. Both sides of an upload bring their bytes to the disk (fsync); a verification by the service
+is its job from creation to end, one by the command the whole process. Exits 1 when a limit is not met.
 """
 
 import argparse
@@ -17,14 +18,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from benchmarks.files import CLI, TENSORS, checkpoint
 from benchmarks.memory import shapes, sparse_artifact
+from ninfer_core.convert import convert
 from service.client import Client
 
 UPLOAD_BYTES = 1 << 30
 LEAST_RATIO = 0.5
+MOST_RATIO = 1.25
 WORKER_MB, API_MB = 600, 200
 REPEATS = 5
 
@@ -121,6 +126,37 @@ def upload(service: Service, folder: Path) -> bool:
     return ratio >= LEAST_RATIO
 
 
+def verification(service: Service, folder: Path) -> bool:
+    """Median of jobs that verify everything in 2 GB over median of commands that do; the upload is not in it."""
+    path = folder / "verified.ninfer"
+    made = folder / "checkpoint"
+    made.mkdir()
+    convert(checkpoint(made, TENSORS, (4096, 8192)), path)
+    shutil.rmtree(made)
+    by_command, by_service = [], []
+    with Client(service.address, service.token) as client:
+        digest = client.push_artifact([path])["digest"]
+        request = {"type": "verify", "artifact": digest, "checks": [], "full": True}
+        for number in range(REPEATS + 1):
+            command = seconds(partial(run_all, [[*CLI, "verify", path]]))
+            job = client.wait(client.start(request)["id"])
+            if job["state"] != "passed":
+                sys.exit(f"the job ended as {job['state']}")
+            begin, end = (datetime.fromisoformat(job[name]) for name in ("created_at", "finished_at"))
+            if number:  # the first of both compiles
+                by_command.append(command)
+                by_service.append((end - begin).total_seconds())
+    size = path.stat().st_size
+    path.unlink()
+    ours, theirs = statistics.median(by_service), statistics.median(by_command)
+    print(
+        f"verify {size / 1e9:.1f} GB: by the service {ours:.2f} s, by the command {theirs:.2f} s   {ours / theirs:.2f}"
+        f"   (<= {MOST_RATIO:.2f}) {'ok' if ours <= MOST_RATIO * theirs else 'TOO SLOW'}",
+        flush=True,
+    )
+    return ours <= MOST_RATIO * theirs
+
+
 def memory(folder: Path, total: int) -> bool:
     """Peak memory of API and worker for one verification of every shape, each in a service of its own."""
     fine = True
@@ -154,17 +190,20 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--gigabytes", type=float, default=4, help="size of each artifact")
-    parser.add_argument("--upload-only", action="store_true", help="leave the memory out")
+    parser.add_argument("--only", choices=("upload", "verify", "memory"), help="leave the others out")
     parser.add_argument("--folder", type=Path, help="where the files go (default: the temporary folder)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
         folder = Path(name)
+        fine = True
         with serving(folder / "data") as service:
-            fine = upload(service, folder)
+            if arguments.only in (None, "upload"):
+                fine &= upload(service, folder)
+            if arguments.only in (None, "verify"):
+                fine &= verification(service, folder)
         shutil.rmtree(folder / "data")
-        if arguments.upload_only:
-            sys.exit(0 if fine else 1)
-        fine &= memory(folder, int(arguments.gigabytes * 1e9))
+        if arguments.only in (None, "memory"):
+            fine &= memory(folder, int(arguments.gigabytes * 1e9))
     sys.exit(0 if fine else 1)
 
 
