@@ -21,7 +21,7 @@ def export_command(
     out: Annotated[
         str,
         typer.Argument(
-            metavar="[OUT.zip]",
+            metavar="OUT.zip",
             help="The new archive; it must not exist yet.",
             show_default="ninfer-gate-vectors-VERSION.zip",
         ),
@@ -43,7 +43,7 @@ def verify_command(
     archive: Annotated[
         str,
         typer.Argument(
-            metavar="[ARCHIVE.zip]", help="An exported archive.", show_default="what is installed here"
+            metavar="ARCHIVE.zip", help="An exported archive.", show_default="what is installed here"
         ),
     ] = "",
     json: Json = None,
