@@ -17,7 +17,7 @@ COMPILE := ../.venv-lock/bin/pip-compile --quiet --generate-hashes --no-emit-ind
 	--no-emit-trusted-host --strip-extras --allow-unsafe --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format docs bench bench-service bench-targets bench-reuse bench-provenance memory lock clean
+.PHONY: help venv demo test test-gpu check format docs bench bench-service bench-targets bench-reuse bench-provenance memory lock clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -49,6 +49,10 @@ test: $(CHECKPOINT)/.ready ## Run the tests, those on the real checkpoint and in
 		echo "NOT TESTED: the pages in a browser. There is no chromium here and none could be fetched; install one." >&2; \
 		NINFER_GATE_TESTS_WITHOUT_BROWSER=1 $(BIN)/python -m pytest -n auto; \
 	fi
+
+test-gpu: $(READY) ## Prove the GPU kernels on the CUDA device of this machine and measure them; says so where there is none.
+	@$(BIN)/python -m pytest -m gpu -n0 -rs tests/kernels/gpu
+	@$(BIN)/python -m benchmarks.gpu
 
 check: $(READY) ## Lint, formatting, types and layers.
 	$(BIN)/ruff check .
