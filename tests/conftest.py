@@ -1,15 +1,20 @@
 """Settings of the whole suite."""
 
+import os
 import signal
 
 import pytest
 from hypothesis import settings
 
-from tests import mini_hybrid
+from tests import memory, mini_hybrid
 
 # The first example of a kernel pays for its compilation: a deadline would measure the compiler.
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
+
+# Read by pytest when the first test asks for a folder. Who names a place, here or by --basetemp, is given it.
+if (in_memory := memory.folder()) is not None:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(in_memory))
 
 # A suite that was started in the background ignores SIGINT or SIGHUP, and so would every command that is started here.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

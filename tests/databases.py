@@ -21,6 +21,7 @@ import psycopg
 import pytest
 
 from service.records.database import Database, migrate
+from tests import memory
 
 WITHOUT = "NINFER_GATE_TESTS_WITHOUT_POSTGRES"
 KINDS = ("sqlite", "postgresql")
@@ -69,7 +70,8 @@ class PostgresServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: psycopg.Connection | None = None
         self._has_template = False
-        self.folder = Path(tempfile.mkdtemp(prefix="ninfer-gate-pg-", dir="/tmp"))  # sockets need short paths
+        place = memory.folder() or "/tmp"  # noqa: S108  sockets need short paths
+        self.folder = Path(tempfile.mkdtemp(prefix="ninfer-gate-pg-", dir=place))
         try:
             self._start()
         except BaseException:
