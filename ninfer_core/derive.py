@@ -46,6 +46,14 @@ class Derived:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """Words [rows, columns] of a block, and what they are."""
+
+    words: Words
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """A block that cannot be made: a cast or the encoder refuses the source at `where`.
 
@@ -94,19 +102,42 @@ class Derivation:
         plan = self.plan
         if isinstance(plan.value, Bundle):
             return Derived(bundle_planes(plan.value, block), None, None)
-        width = plan.layout.matrix(plan.fmt, plan.shape)[1]
+        words = self._words(plan.value, block)
+        return words if isinstance(words, Refused) else self._made(plan.value, block, words)
+
+    def grouped_source(self, block: Block) -> Source | None:
+        """What a block of a grouped format is encoded from; None for another, and where a cast refuses it.
+
+        Raises: CutShort, CannotRead.
+        """
+        plan = self.plan
+        if plan.encode is None or isinstance(plan.value, Bundle) or not isinstance(plan.fmt, GroupedFormat):
+            return None
+        words = self._words(plan.value, block)
+        return None if isinstance(words, Refused) else Source(words, plan.value.dtype)
+
+    def grouped(self, fmt: GroupedFormat, block: Block, source: Source) -> Derived | Refused:
+        """What `block` gives, for a source that is read already."""
+        return _grouped(self.processor, fmt, block, source.words, source.dtype)
+
+    def _words(self, value: Value, block: Block) -> Words | Refused:
+        width = self.plan.layout.matrix(self.plan.fmt, self.plan.shape)[1]
         try:
-            words = read_block(plan.value, width, block)
-            if plan.encode == MAXABS_BF16S_RECIP_E4M3FN_RNE_V1.name:
-                return self._rows_of_fp8(plan.value, width, block, words)
+            return read_block(value, width, block)
         except CastRefused as refused:
-            first = block.row * width + block.column
-            here = first <= refused.element < first + (block.rows - 1) * width + block.columns
-            where = {"index": refused.element, "word": f"0x{refused.word:x}"}
-            return Refused("cast_refused", where, refused.reason, here)
+            return _cast_refused(refused, width, block)
+
+    def _made(self, value: Value, block: Block, words: Words) -> Derived | Refused:
+        plan = self.plan
+        if plan.encode == MAXABS_BF16S_RECIP_E4M3FN_RNE_V1.name:
+            width = plan.layout.matrix(plan.fmt, plan.shape)[1]
+            try:
+                return self._rows_of_fp8(value, width, block, words)
+            except CastRefused as refused:  # of another part of the row
+                return _cast_refused(refused, width, block)
         if isinstance(plan.fmt, GroupedFormat):
-            return _grouped(self.processor, plan.fmt, block, words, plan.value.dtype)
-        return Derived((words.reshape(-1),), words, plan.value.dtype)
+            return _grouped(self.processor, plan.fmt, block, words, value.dtype)
+        return Derived((words.reshape(-1),), words, value.dtype)
 
     def _rows_of_fp8(self, value: Value, width: int, block: Block, words: Words) -> Derived | Refused:
         whole = block.columns == width
@@ -140,6 +171,13 @@ class Derivation:
             if entry.largest is None:
                 entry.largest = _largest_of_row(self.processor, value, row * width, width)
             return entry.largest
+
+
+def _cast_refused(refused: CastRefused, width: int, block: Block) -> Refused:
+    first = block.row * width + block.column
+    here = first <= refused.element < first + (block.rows - 1) * width + block.columns
+    where = {"index": refused.element, "word": f"0x{refused.word:x}"}
+    return Refused("cast_refused", where, refused.reason, here)
 
 
 def _largest_of_row(processor: Processor, value: Value, first: int, width: int) -> _Largest:

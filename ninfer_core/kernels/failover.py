@@ -41,6 +41,17 @@ Words = NDArray[Any]
 Answer = TypeVar("Answer")
 
 
+def afresh(acc: CodeStatistics, ask: Callable[[Processor], Answer]) -> Callable[[Processor], Answer]:
+    """`ask`, each time from the counts as they are now: a device that fails may have begun to add."""
+    histogram, tallies = acc.histogram.copy(), acc.tallies.copy()
+
+    def asked(processor: Processor) -> Answer:
+        acc.histogram[:], acc.tallies[:] = histogram, tallies
+        return ask(processor)
+
+    return asked
+
+
 class FailingOver:
     """Answers of `first` while it gives any, of `second` after that."""
 
@@ -75,16 +86,6 @@ class FailingOver:
             self._failed = True
             self._failures.add(Failure(self.device.name, name, str(error)))
         return ask(self._second)
-
-    def _count(self, fmt: str, acc: CodeStatistics, ask: Callable[[Processor], None]) -> None:
-        """As `_answer`, of a count that a failing device may have begun."""
-        histogram, tallies = acc.histogram.copy(), acc.tallies.copy()
-
-        def afresh(processor: Processor) -> None:
-            acc.histogram[:], acc.tallies[:] = histogram, tallies
-            ask(processor)
-
-        self._answer("statistics", fmt, None, afresh)
 
     def encode(
         self, fmt: GroupedFormat, source: Words, dtype: str, out: GroupedPlanes
@@ -124,15 +125,19 @@ class FailingOver:
         self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, acc: CodeStatistics
     ) -> None:
         """See `cpu.statistics_grouped`."""
-        self._count(fmt.name, acc, lambda one: one.statistics_grouped(fmt, columns, planes, acc))
+        ask = afresh(acc, lambda one: one.statistics_grouped(fmt, columns, planes, acc))
+        self._answer("statistics", fmt.name, None, ask)
 
     def statistics_row(self, codes: Words, scales: Words, acc: CodeStatistics) -> None:
         """See `cpu.statistics_row`."""
-        self._count(ROWS, acc, lambda one: one.statistics_row(codes, scales, acc))
+        self._answer(
+            "statistics", ROWS, None, afresh(acc, lambda one: one.statistics_row(codes, scales, acc))
+        )
 
     def statistics_nvfp4(self, codes: Words, scales: Words, acc: CodeStatistics) -> None:
         """See `cpu.statistics_nvfp4`."""
-        self._count(BLOCKS, acc, lambda one: one.statistics_nvfp4(codes, scales, acc))
+        ask = afresh(acc, lambda one: one.statistics_nvfp4(codes, scales, acc))
+        self._answer("statistics", BLOCKS, None, ask)
 
     def statistics_direct(self, words: Words, dtype: str) -> WordStatistics:
         """See `cpu.statistics_direct`."""
@@ -174,6 +179,27 @@ class FailingOver:
             dtype,
             lambda one: one.error_sums_grouped(fmt, columns, planes, source, dtype),
         )
+
+    def parity_grouped(
+        self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, source: Words, dtype: str
+    ) -> ErrorSums | None:
+        """See `cpu.parity_grouped`."""
+        return self._answer(
+            "parity", fmt.name, dtype, lambda one: one.parity_grouped(fmt, columns, planes, source, dtype)
+        )
+
+    def survey_grouped(
+        self,
+        fmt: GroupedFormat,
+        columns: int,
+        planes: GroupedPlanes,
+        source: Words,
+        dtype: str,
+        acc: CodeStatistics,
+    ) -> ErrorSums | None:
+        """See `Processor.survey_grouped`."""
+        ask = afresh(acc, lambda one: one.survey_grouped(fmt, columns, planes, source, dtype, acc))
+        return self._answer("parity", fmt.name, dtype, ask)
 
     def error_sums_words(
         self, source: Words, stored: Words, dtype: str, stored_dtype: str | None = None

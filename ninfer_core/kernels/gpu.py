@@ -178,15 +178,16 @@ class Gpu:
         source: Words,
         dtype: str,
         acc: CodeStatistics,
-    ) -> tuple[int, ErrorSums | None]:
-        """The answers of `scan_grouped`, `statistics_grouped` and `parity_grouped` for one journey of the words."""
+    ) -> ErrorSums | None:
+        """See `Processor.survey_grouped`."""
         with (
             self._kernel("check", fmt.name),
             self._kernel("statistics", fmt.name),
             self._kernel("encode", fmt.name, dtype),
             self._kernel("parity", fmt.name, dtype) as memory,
         ):
-            return gpu_survey.survey_grouped(memory, fmt, columns, planes, source, dtype, acc)
+            mask, sums = gpu_survey.survey_grouped(memory, fmt, columns, planes, source, dtype, acc)
+        return None if mask else sums
 
     def error_sums_words(
         self, source: Words, stored: Words, dtype: str, stored_dtype: str | None = None

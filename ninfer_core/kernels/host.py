@@ -142,6 +142,30 @@ class Cpu:
         self._note("parity", fmt.name, dtype)
         return cpu.error_sums_grouped(fmt, columns, planes, source, dtype)
 
+    def parity_grouped(
+        self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, source: Words, dtype: str
+    ) -> ErrorSums | None:
+        """See `cpu.parity_grouped`."""
+        self._note("encode", fmt.name, dtype)
+        self._note("parity", fmt.name, dtype)
+        return cpu.parity_grouped(fmt, columns, planes, source, dtype)
+
+    def survey_grouped(
+        self,
+        fmt: GroupedFormat,
+        columns: int,
+        planes: GroupedPlanes,
+        source: Words,
+        dtype: str,
+        acc: CodeStatistics,
+    ) -> ErrorSums | None:
+        """See `Processor.survey_grouped`."""
+        sums = self.parity_grouped(fmt, columns, planes, source, dtype)
+        if sums is None or self.scan_grouped(fmt, columns, planes):
+            return None
+        self.statistics_grouped(fmt, columns, planes, acc)
+        return sums
+
     def error_sums_words(
         self, source: Words, stored: Words, dtype: str, stored_dtype: str | None = None
     ) -> ErrorSums:

@@ -98,6 +98,25 @@ class Processor(Protocol):
         self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, source: Words, dtype: str
     ) -> ErrorSums: ...
 
+    def parity_grouped(
+        self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, source: Words, dtype: str
+    ) -> ErrorSums | None: ...
+
+    def survey_grouped(
+        self,
+        fmt: GroupedFormat,
+        columns: int,
+        planes: GroupedPlanes,
+        source: Words,
+        dtype: str,
+        acc: CodeStatistics,
+    ) -> ErrorSums | None:
+        """The answer of `parity_grouped`, where `scan_grouped` finds nothing, and the counts of `statistics_grouped`.
+
+        One journey of the words for all three. Where it is None, what was added to `acc` is undefined.
+        """
+        ...
+
     def error_sums_words(
         self, source: Words, stored: Words, dtype: str, stored_dtype: str | None = None
     ) -> ErrorSums: ...
@@ -146,6 +165,11 @@ def merge_produced(parts: Iterable[Produced]) -> Produced:
     return _produced(
         frozenset((one, name) for part in parts for one, names in part.items() for name in names)
     )
+
+
+def produced_json(produced: Produced) -> dict[str, list[str]]:
+    """JSON values, of their own."""
+    return {device: list(names) for device, names in produced.items()}
 
 
 def nothing_ran() -> Produced:

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ninfer_core.containers.directory import TensorObject
-from ninfer_core.derive import Derivation, Refused, read_block
+from ninfer_core.derive import Derivation, Refused, Source, read_block
 from ninfer_core.formats import BlockFormat, DirectFormat, GroupedFormat, RowFormat
 from ninfer_core.kernels.processor import Processor
-from ninfer_core.kernels.values import SOURCE_DTYPES, ErrorSums
+from ninfer_core.kernels.values import SOURCE_DTYPES, CodeStatistics, ErrorSums
 from ninfer_core.layouts.base import Block
 from ninfer_core.recipes.bundles import Bundle
 from ninfer_core.recipes.plan import TensorPlan
@@ -41,12 +41,26 @@ class Comparison:
     complete: bool = True
 
 
-def compare_block(item: TensorObject, block: Block, planes: Planes, derivation: Derivation) -> Comparison:
-    """Compare one block with its source. Raises: CutShort, CannotRead when the source cannot be read."""
+def compare_block(
+    item: TensorObject, block: Block, planes: Planes, derivation: Derivation, tried: Source | None = None
+) -> Comparison:
+    """Compare one block with its source; `tried` is one that a survey had no answer for.
+
+    Raises: CutShort, CannotRead when the source cannot be read.
+    """
     plan, processor = derivation.plan, derivation.processor
     if plan.encode is None:
         return _foreign(item, block, planes, plan, processor)
-    derived = derivation.block(block)
+    source = tried or derivation.grouped_source(block)
+    if source is not None and isinstance(item.format, GroupedFormat):
+        if tried is None:
+            stored = grouped_planes(item.format, planes)
+            sums = processor.parity_grouped(item.format, block.columns, stored, source.words, source.dtype)
+            if sums is not None:
+                return Comparison([], sums)
+        derived = derivation.grouped(item.format, block, source)
+    else:
+        derived = derivation.block(block)
     if isinstance(derived, Refused):
         return Comparison(_refusal(derived), None, complete=False)
     if isinstance(plan.value, Bundle):
@@ -64,6 +78,20 @@ def compare_block(item: TensorObject, block: Block, planes: Planes, derivation: 
             case BlockFormat():
                 raise TypeError(f"no encoder makes {item.format.name}")
     return Comparison(faults, _sums(item, block, planes, derived.source, derived.dtype, processor))
+
+
+def survey_block(
+    item: TensorObject, block: Block, planes: Planes, source: Source, processor: Processor
+) -> tuple[CodeStatistics, ErrorSums] | None:
+    """Statistics and error sums of a grouped block that is what its source is encoded as, every word of it legal.
+
+    None for any other block: what is wrong is found step by step.
+    """
+    if not isinstance(item.format, GroupedFormat):
+        return None
+    codes, stored = CodeStatistics.empty(item.format), grouped_planes(item.format, planes)
+    sums = processor.survey_grouped(item.format, block.columns, stored, source.words, source.dtype, codes)
+    return None if sums is None else (codes, sums)
 
 
 def gap_faults(plan: TensorPlan, offset: int, content: NDArray[np.uint8]) -> list[Fault]:

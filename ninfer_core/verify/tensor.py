@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from ninfer_core.containers.directory import TensorObject
-from ninfer_core.derive import Derivation
+from ninfer_core.derive import Derivation, Source
 from ninfer_core.errors import CannotRead, CutShort
 from ninfer_core.io import CHUNK_BYTES, ByteSource, MemorySource, chunks
 from ninfer_core.layouts.base import Block, Span, elements, gaps
@@ -17,7 +17,7 @@ from ninfer_core.recipes.restrictions import Restriction
 from ninfer_core.verify.checks import WORD_CHECKS, Asked
 from ninfer_core.verify.faults import Fault
 from ninfer_core.verify.outcomes import Part
-from ninfer_core.verify.parity import compare_block, gap_faults
+from ninfer_core.verify.parity import compare_block, gap_faults, survey_block
 from ninfer_core.verify.pool import Buffers, Pool
 from ninfer_core.verify.recorded import recorded
 from ninfer_core.verify.restrictions import check_block as check_restrictions
@@ -184,6 +184,24 @@ class TensorPass:
         self.pool.check()
         item = self.item
         planes = read_planes(item, block, source, start, self.pool.buffers)
+        derived_from = self._source_of_survey(block)
+        surveyed = None
+        if derived_from is not None:
+            surveyed = survey_block(item, block, planes, derived_from, self.pool.processor)
+        if surveyed is not None:
+            part.statistics.append((block, surveyed[0]))
+            part.sums.append(surveyed[1])
+            self._check_claims(block, planes, part)
+        else:
+            self._check_by_steps(block, planes, derived_from, part)
+        self.pool.advance(self._share(block))
+
+    def _check_claims(self, block: Block, planes: Planes, part: Part) -> None:
+        if self.claims:
+            part.faults += check_restrictions(self.item, block, planes, self.claims)
+
+    def _check_by_steps(self, block: Block, planes: Planes, tried: Source | None, part: Part) -> None:
+        item = self.item
         if "layout" in self.asked or "values" in self.asked:
             part.faults += [
                 fault
@@ -193,20 +211,27 @@ class TensorPass:
         if "statistics" in self.asked:
             statistics = block_statistics(item.format, block, planes, self.pool.processor)
             part.statistics.append((block, statistics))
-        if self.claims:
-            part.faults += check_restrictions(item, block, planes, self.claims)
+        self._check_claims(block, planes, part)
         if self._compared is not None:
-            self._compare(block, planes, part)
-        self.pool.advance(self._share(block))
+            self._compare(block, planes, part, tried)
+
+    def _source_of_survey(self, block: Block) -> Source | None:
+        """What a block is held to in one visit, where all that a visit answers is asked of it."""
+        if self.derivation is None or self._compared is None or "statistics" not in self.asked:
+            return None
+        try:
+            return self.derivation.grouped_source(block)
+        except (CutShort, CannotRead):
+            return None  # the comparison says so
 
     def _share(self, block: Block) -> int:
         return block.rows * block.columns * self.item.bytes // max(1, elements(self.item.shape))
 
-    def _compare(self, block: Block, planes: Planes, part: Part) -> None:
+    def _compare(self, block: Block, planes: Planes, part: Part, tried: Source | None = None) -> None:
         if self.derivation is None:
             return
         try:
-            comparison = compare_block(self.item, block, planes, self.derivation)
+            comparison = compare_block(self.item, block, planes, self.derivation, tried)
         except (CutShort, CannotRead) as error:
             part.source_error = error
             return

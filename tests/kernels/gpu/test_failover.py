@@ -81,13 +81,13 @@ def test_a_pass_on_a_device_gives_the_same_words_and_names_it(simulated, bound, 
     theirs = convert(bound, tmp_path / "b.ninfer", workers=1, processor=processor)
     assert (tmp_path / "a.ninfer").read_bytes() == (tmp_path / "b.ninfer").read_bytes()
     made = {item["name"]: item["kernels"] for item in theirs.as_json()["objects"]}
-    assert made["q4"] == {"cuda:0": ("check.Q4G64_F16S.cuda", "encode.Q4G64_F16S.BF16.cuda")}
+    assert made["q4"] == {"cuda:0": ["check.Q4G64_F16S.cuda", "encode.Q4G64_F16S.BF16.cuda"]}
     assert made["fp8"] == {
-        "cpu": ("encode.FP8_E4M3FN_ROW_BF16S.BF16.cpu",),
-        "cuda:0": ("check.FP8_E4M3FN_ROW_BF16S.cuda",),
+        "cpu": ["encode.FP8_E4M3FN_ROW_BF16S.BF16.cpu"],
+        "cuda:0": ["check.FP8_E4M3FN_ROW_BF16S.cuda"],
     }
     assert ours.as_json()["objects"][0]["kernels"] == {
-        "cpu": ("check.Q4G64_F16S.cpu", "encode.Q4G64_F16S.BF16.cpu")
+        "cpu": ["check.Q4G64_F16S.cpu", "encode.Q4G64_F16S.BF16.cpu"]
     }
     here, there = (reported(tmp_path / "a.ninfer", bound, one) for one in (None, processor))
     named = kernels(there)
@@ -96,10 +96,10 @@ def test_a_pass_on_a_device_gives_the_same_words_and_names_it(simulated, bound, 
     assert here["verdict"] == "passed"
     assert set(named["w8"]) == {"cuda:0"}
     assert "parity.W8G32_F16S.F32.cuda" in named["w8"]["cuda:0"]
-    assert named["words"]["cuda:0"] == ("parity.BF16.BF16.cuda", "statistics.BF16.cuda")
+    assert named["words"]["cuda:0"] == ["parity.BF16.BF16.cuda", "statistics.BF16.cuda"]
 
 
-@pytest.mark.parametrize("calls", [0, 3])
+@pytest.mark.parametrize("calls", [0, 1])
 def test_a_device_that_fails_is_told_and_changes_nothing(calls: int, bound, tmp_path: Path):
     convert(bound, tmp_path / "a.ninfer", workers=1)
     here = reported(tmp_path / "a.ninfer", bound, None)
