@@ -6,7 +6,7 @@ from typing import Any
 
 from ninfer_core.findings import Finding
 from ninfer_core.identity import FileDigest, artifact_digest
-from ninfer_core.kernels.processor import Produced, nothing_ran
+from ninfer_core.kernels.processor import Produced, nothing_ran, produced_json
 from ninfer_core.recipes.accounting import Accounting, accounting_json, unused_sources
 from ninfer_core.recipes.plan import ResourcePlan, TensorPlan
 from ninfer_core.verify.report import finding_json, versions
@@ -109,5 +109,5 @@ def _object_json(item: Written) -> dict[str, Any]:
         "sources": [{"role": role, "tensor": tensor} for role, tensor in plan.sources],
         "rescued_groups": item.rescued,
         "clamped_lanes": item.clamped,
-        "kernels": dict(item.kernels),
+        "kernels": produced_json(item.kernels),
     }

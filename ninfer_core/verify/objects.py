@@ -8,7 +8,7 @@ from ninfer_core.errors import CutShort
 from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Findings
 from ninfer_core.identity import resource_identity, tensor_identity
-from ninfer_core.kernels.processor import merge_produced
+from ninfer_core.kernels.processor import merge_produced, produced_json
 from ninfer_core.kernels.values import CodeStatistics, ErrorSums
 from ninfer_core.recipes.plan import TensorPlan
 from ninfer_core.verify import faults
@@ -68,7 +68,7 @@ class Merge:
         result = self._entries[item.ordinal]
         kernels = merge_produced(part.kernels for part in parts)
         if kernels:
-            result.metrics["kernels"] = kernels
+            result.metrics["kernels"] = produced_json(kernels)
         result.sha256 = next((part.sha256 for part in parts if part.sha256 is not None), None)
         if result.sha256 is not None:
             result.identity = (

@@ -13,7 +13,7 @@ import numpy as np
 from ninfer_core.errors import CannotRead, CutShort, LeadsOutside, OutOfStep
 from ninfer_core.findings import Finding, Findings
 from ninfer_core.identity import FileDigest
-from ninfer_core.kernels.processor import Produced, merge_produced, nothing_ran
+from ninfer_core.kernels.processor import Produced, merge_produced, nothing_ran, produced_json
 from ninfer_core.kernels.values import CodeStatistics, ErrorSums, WordStatistics
 from ninfer_core.layouts.base import Block
 from ninfer_core.verify.faults import Fault
@@ -44,12 +44,14 @@ class Digested:
     objects: tuple[str | Unread, ...]  # hex sha256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Scan:
     """One tensor of a safetensors file, read to its end; its digest may have come with that of the file."""
 
     sha256: str | None
     statistics: WordStatistics | None = None
+    faults: list[Fault] = field(default_factory=list)
+    kernels: Produced = field(default_factory=nothing_ran)
 
 
 @dataclass(slots=True)
@@ -100,11 +102,17 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
                 "not_compared": not outcome.compared,
                 "error": outcome.error and to_json(outcome.error),
                 "source_error": outcome.source_error and to_json(outcome.source_error),
-                "kernels": _kernels_json(outcome.kernels),
+                "kernels": produced_json(outcome.kernels),
             }
         case Scan():
             statistics = outcome.statistics and _statistics_json(outcome.statistics)
-            members = {"kind": "scan", "sha256": outcome.sha256, "statistics": statistics}
+            members = {
+                "kind": "scan",
+                "sha256": outcome.sha256,
+                "statistics": statistics,
+                "faults": _faults_json(outcome.faults),
+                "kernels": produced_json(outcome.kernels),
+            }
         case Encoded():
             members = {
                 "kind": "encoded",
@@ -112,7 +120,7 @@ def to_json(outcome: Outcome) -> dict[str, Any]:
                 "rescued": outcome.rescued,
                 "clamped": outcome.clamped,
                 "cut": outcome.cut and to_json(outcome.cut),
-                "kernels": _kernels_json(outcome.kernels),
+                "kernels": produced_json(outcome.kernels),
             }
         case FileDigest():
             members = {"kind": "file", "file": [outcome.name, outcome.bytes, outcome.sha256]}
@@ -159,7 +167,8 @@ def _part(document: Mapping[str, Any]) -> Part:
 
 def _scan(document: Mapping[str, Any]) -> Scan:
     statistics = document.get("statistics")
-    return Scan(document.get("sha256"), statistics and WordStatistics(*statistics))
+    counted = statistics and WordStatistics(*statistics)
+    return Scan(document.get("sha256"), counted, _faults(document), _kernels(document))
 
 
 def _encoded(document: Mapping[str, Any]) -> Encoded:
@@ -249,10 +258,6 @@ def _statistics(members: list[Any]) -> Statistics:
     if isinstance(members[1], list):
         return CodeStatistics(members[0], *(np.array(counts, np.int64) for counts in members[1:]))
     return WordStatistics(*members)
-
-
-def _kernels_json(kernels: Produced) -> dict[str, list[str]]:
-    return {device: list(names) for device, names in kernels.items()}
 
 
 def _kernels(document: Mapping[str, Any]) -> Produced:

@@ -13,7 +13,7 @@ from ninfer_core.errors import CannotRead, CutShort
 from ninfer_core.file_findings import report_changes, report_cut_short
 from ninfer_core.findings import Findings
 from ninfer_core.io import CHUNK_BYTES, ByteSource, FileSet, chunks
-from ninfer_core.kernels import cpu
+from ninfer_core.kernels.processor import Processor, produced_json
 from ninfer_core.kernels.values import WordStatistics
 from ninfer_core.sources.checkpoint import INDEX_SUFFIX, Checkpoint, Kind, open_checkpoint
 from ninfer_core.sources.dtypes import DTYPES
@@ -21,11 +21,13 @@ from ninfer_core.sources.safetensors import SourceTensor
 from ninfer_core.verify.checks import Asked, CheckName
 from ninfer_core.verify.declared import check_declared, read_declarations
 from ninfer_core.verify.dialects import misfits
+from ninfer_core.verify.faults import report
 from ninfer_core.verify.files import digest_tasks, take_digests
 from ninfer_core.verify.held import nothing, of_checkpoint
 from ninfer_core.verify.metrics import WORDS, word_metrics
 from ninfer_core.verify.outcomes import Outcome, Outcomes, Scan, Unread
 from ninfer_core.verify.pool import Pool
+from ninfer_core.verify.recorded import recorded
 from ninfer_core.verify.report import ObjectResult, Report, conclude
 from ninfer_core.verify.task import Prepared, Task
 from ninfer_core.verify.totals import Totals
@@ -170,20 +172,28 @@ def _result(ordinal: int, tensor: SourceTensor, asked: Asked) -> ObjectResult:
 
 
 def _tensor(checkpoint: Checkpoint, tensor: SourceTensor, hashed: bool, look: bool, pool: Pool) -> Outcome:
-    digest = hashlib.sha256() if hashed else None
-    word = DTYPES[tensor.dtype].word
-    statistics: WordStatistics | None = None
-    buffer = pool.buffers.get("tensor", min(CHUNK_BYTES, max(tensor.bytes, 1)))
+    word = DTYPES[tensor.dtype].word if look else None
     try:
-        for piece in chunks(checkpoint.source(tensor.file), tensor.offset, tensor.bytes, buffer.data):
-            if digest is not None:
-                digest.update(piece)
-            part = _look(np.frombuffer(piece, word), tensor.dtype) if look and word is not None else None
-            if part is not None:
-                statistics = part if statistics is None else statistics.merge(part)
-            pool.advance(len(piece))
+        if word is None:
+            return _scan(checkpoint, tensor, hashed, None, pool)
+        return recorded(pool, _scan, checkpoint, tensor, hashed, word, pool)
     except (CutShort, CannotRead) as error:
         return error
+
+
+def _scan(
+    checkpoint: Checkpoint, tensor: SourceTensor, hashed: bool, word: np.dtype[Any] | None, pool: Pool
+) -> Scan:
+    digest = hashlib.sha256() if hashed else None
+    statistics: WordStatistics | None = None
+    buffer = pool.buffers.get("tensor", min(CHUNK_BYTES, max(tensor.bytes, 1)))
+    for piece in chunks(checkpoint.source(tensor.file), tensor.offset, tensor.bytes, buffer.data):
+        if digest is not None:
+            digest.update(piece)
+        part = None if word is None else _look(np.frombuffer(piece, word), tensor.dtype, pool.processor)
+        if part is not None:
+            statistics = part if statistics is None else statistics.merge(part)
+        pool.advance(len(piece))
     return Scan(None if digest is None else digest.hexdigest(), statistics)
 
 
@@ -191,13 +201,13 @@ def _says_something(dtype: str) -> bool:
     return dtype in _BYTES or dtype in (*WORDS, "I32")
 
 
-def _look(words: NDArray[Any], dtype: str) -> WordStatistics | None:
+def _look(words: NDArray[Any], dtype: str, processor: Processor) -> WordStatistics | None:
     """What can be said of words of this dtype; nothing for integers that no format here stores."""
     if dtype in _BYTES:
         histogram = np.bincount(words, minlength=256)
         nans, infinities, zeros, negative = (int(histogram[list(places)].sum()) for places in _BYTES[dtype])
         return WordStatistics(words.size, zeros, negative, nans, infinities)
-    return cpu.statistics_direct(words, dtype) if _says_something(dtype) else None
+    return processor.statistics_direct(words, dtype) if _says_something(dtype) else None
 
 
 def _merge(
@@ -212,8 +222,11 @@ def _merge(
         result.reasons = dict.fromkeys(result.concerns, str(error))
         return
     result.sha256, result.covered = digest or scan.sha256, result.concerns
+    report(scan.faults, result.name, findings)
     if scan.statistics is not None:
         result.metrics = word_metrics(result.format or "", scan.statistics)
+        if scan.kernels:
+            result.metrics["kernels"] = produced_json(scan.kernels)
         _advise(result, scan.statistics, findings)
 
 
