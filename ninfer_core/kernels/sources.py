@@ -8,7 +8,7 @@ from typing import Final, Literal
 DeviceClass = Literal["cpu", "cuda"]
 
 # What lists, chooses or describes kernels computes nothing.
-_BESIDE: Final = ("registry.py", "devices.py", "sources.py", "processor.py", "failover.py")
+_BESIDE: Final = ("registry.py", "devices.py", "sources.py", "processor.py", "host.py", "failover.py")
 
 
 def source_files(device_class: DeviceClass) -> tuple[Path, ...]:

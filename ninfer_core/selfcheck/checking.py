@@ -35,7 +35,7 @@ def check_questions(kernel: Kernel, random: Random, depth: Depth) -> Iterator[Qu
     """Every question to a check; the last one is the large one, legal but for its very last word."""
     for case in check_cases(kernel.format):
         block = block_of(kernel.format, case.shape, case.payload)
-        yield _question(f"known {case.id}", block, _mask(block))
+        yield _question(f"known {case.id}", block, expected_mask(block))
     for block in drawn_shapes(kernel.format, random):
         yield _question(f"shape {'x'.join(map(str, shape_of(block)))}", block, 0)
     yield from _planted(kernel.format, random)
@@ -44,7 +44,8 @@ def check_questions(kernel: Kernel, random: Random, depth: Depth) -> Iterator[Qu
     yield _question("drawn, the last scale invalid", _last_scale(block), INVALID_SCALE)
 
 
-def _mask(block: Block) -> int:
+def expected_mask(block: Block) -> int:
+    """What the oracles see in a block."""
     match block:
         case GroupedBlock():
             planes = block.planes

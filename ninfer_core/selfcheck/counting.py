@@ -20,6 +20,7 @@ from ninfer_core.oracles.statistics import (
     count_rows,
 )
 from ninfer_core.selfcheck.answers import code_answer, code_histogram, sums_answer, word_answer
+from ninfer_core.selfcheck.canonical import canonical_questions
 from ninfer_core.selfcheck.drawn import Random, Words, source_rows, widened
 from ninfer_core.selfcheck.payloads import Block, GroupedBlock, RowBlock, TileBlock, stored_bytes
 from ninfer_core.selfcheck.questions import ODD_SHAPES, Answer, Depth, Question, asked
@@ -133,6 +134,7 @@ def parity_questions(kernel: Kernel, random: Random, depth: Depth) -> Iterator[Q
     if isinstance(fmt, GroupedFormat):
         for rows, columns in ODD_SHAPES:
             yield _grouped_sums(kernel, fmt, f"shape {rows}x{columns}", random, rows, columns)
+        yield from canonical_questions(fmt, str(kernel.dtype), random)
         yield _grouped_sums(kernel, fmt, "drawn", random, *large)
         return
     for rows, columns in ODD_SHAPES:
@@ -174,15 +176,12 @@ def _word_sums(kernel: Kernel, name: str, random: Random, count: int) -> Questio
 
 def _numbers(random: Random, dtype: str, count: int) -> Words:
     """Words of many magnitudes that are finite in binary32, and whose sums of squares are as well."""
-    words: Words = random.integers(0, 1 << 16, count).astype(np.uint16)
-    if dtype == "F16":
-        words &= np.uint16(0xBBFF)
-        return words
-    words &= np.uint16(0xBFFF)
-    if dtype == "BF16":
-        return words
-    wide = expand_bf16(words) | random.integers(0, 1 << 16, count, np.uint32)
-    if dtype == "F32":
-        return wide
-    # Bits below those of binary32: they are rounded away.
-    return values_of_binary32(wide).view(np.uint64) | random.integers(0, 1 << 29, count, np.uint64)
+    narrow: Words = random.integers(0, 1 << 16, count).astype(np.uint16)
+    narrow &= np.uint16(0xBBFF if dtype == "F16" else 0xBFFF)
+    if dtype in ("F16", "BF16"):
+        return narrow
+    wide: Words = expand_bf16(narrow) | random.integers(0, 1 << 16, count, np.uint32)
+    if dtype == "F64":
+        # Bits below those of binary32: they are rounded away.
+        wide = values_of_binary32(wide).view(np.uint64) | random.integers(0, 1 << 29, count, np.uint64)
+    return wide

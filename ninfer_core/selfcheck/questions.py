@@ -89,7 +89,7 @@ def compare(expected: Answer, found: Answer) -> Verdict:
         count = int(np.count_nonzero(wrong))
         if count and first is None:
             place = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-            numbers = [_shown(part, part.numbers[place]) for part in (right, given)]
+            numbers = [_shown(right, part.numbers[place]) for part in (right, given)]
             first = Difference(_where(right, place), *numbers)
         mismatches += count
     return Verdict(values, mismatches, first)

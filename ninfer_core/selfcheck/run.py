@@ -14,10 +14,8 @@ import numpy as np
 from ninfer_core import __version__
 from ninfer_core.compute import Operation
 from ninfer_core.errors import NinferError, Usage
-from ninfer_core.formats import GroupedFormat
 from ninfer_core.kernels.devices import Device
 from ninfer_core.kernels.registry import KERNELS, Kernel
-from ninfer_core.selfcheck.canonical import canonical_questions
 from ninfer_core.selfcheck.checking import check_questions
 from ninfer_core.selfcheck.consuming import matvec_questions
 from ninfer_core.selfcheck.counting import parity_questions, statistics_questions
@@ -88,8 +86,6 @@ class _Examination:
         )  # each kernel its own, in any order
         question, rate, missing = None, None, None
         try:
-            for one in self._visits(random):
-                self._put(one)
             for question in _QUESTIONS[self._kernel.operation](self._kernel, random, depth):
                 self._put(question)
             if question is None:
@@ -110,12 +106,6 @@ class _Examination:
         if missing is not None:
             return self._ended("not_checked", missing, rate, copies)
         return self._ended("passed", None, rate, copies)
-
-    def _visits(self, random: Random) -> Iterator[Question]:
-        """What error sums are asked where a processor forms them in one visit with other checks."""
-        kernel = self._kernel
-        if kernel.operation == "parity" and isinstance(kernel.format, GroupedFormat):
-            yield from canonical_questions(kernel.format, str(kernel.dtype), random, self._processor)
 
     def _put(self, question: Question) -> None:
         self._case = question.name

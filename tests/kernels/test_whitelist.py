@@ -1,0 +1,119 @@
+"""Kernels are a closed whitelist, and a device is what could change their answers."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ninfer_core.compute import COMPUTE_PROFILES
+from ninfer_core.formats import BF16, FP8_E4M3FN_ROW_BF16S, FP32, I32, NVFP4, Q4G64_F16S
+from ninfer_core.kernels import sources
+from ninfer_core.kernels.devices import NoDevice, devices, find_device
+from ninfer_core.kernels.registry import KERNELS, REGIMES, NoKernel, find_kernel
+
+
+def test_every_row_has_a_profile_for_its_operation_and_format() -> None:
+    for kernel in KERNELS:
+        assert kernel.profile in tuple(COMPUTE_PROFILES)
+        assert kernel.profile.operation == kernel.operation
+        assert kernel.format in kernel.profile.formats
+        assert kernel.format in kernel.layout.formats
+        assert kernel.regime in tuple(REGIMES)
+    assert len({kernel.digest for kernel in KERNELS}) == len(KERNELS)
+
+
+def test_what_is_not_listed_is_refused() -> None:
+    assert find_kernel("encode", Q4G64_F16S, "BF16", "cpu").name == "encode.Q4G64_F16S.BF16.cpu"
+    for asked in (
+        ("encode", NVFP4, "BF16", "cpu"),
+        ("encode", Q4G64_F16S, "I32", "cpu"),
+        ("encode", Q4G64_F16S, "F64", "cuda"),
+        ("encode", FP8_E4M3FN_ROW_BF16S, "BF16", "cuda"),
+        ("reconstruct", BF16, "FP32", "cpu"),
+        ("check", I32, None, "cpu"),
+        ("parity", I32, "F32", "cpu"),
+        ("matvec", FP32, "BF16", "cpu"),
+    ):
+        with pytest.raises(NoKernel, match="no kernel does") as refused:
+            find_kernel(*asked)  # type: ignore[arg-type]
+        assert refused.value.code == "no_kernel"
+
+
+def test_a_shape_outside_of_the_regime_is_refused() -> None:
+    assert find_kernel("check", NVFP4, None, "cpu", shape=(128, 64)).regime.name == "nvfp4-tiles"
+    for fmt, operation, shape in (
+        (NVFP4, "check", (128, 65)),
+        (NVFP4, "check", (127, 64)),
+        (Q4G64_F16S, "check", (3,)),
+        (Q4G64_F16S, "check", (0, 64)),
+        (Q4G64_F16S, "check", (1 << 32, 1 << 31)),
+        (Q4G64_F16S, "matvec", (1, 1 << 20)),
+        (NVFP4, "matvec", (128, 1 << 20)),
+    ):
+        dtype = "BF16" if operation == "matvec" else None
+        with pytest.raises(NoKernel, match="does not take the shape"):
+            find_kernel(operation, fmt, dtype, "cpu", shape=shape)  # type: ignore[arg-type]
+    assert find_kernel("statistics", I32, None, "cpu", shape=()).regime.name == "any-words"
+
+
+def test_sources_of_the_gpu_do_not_change_kernels_of_the_processor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in Path(sources.__file__).parent.glob("*.py"):
+        shutil.copy(path, tmp_path)
+    monkeypatch.setattr(sources, "__file__", str(tmp_path / "sources.py"))
+
+    def digests() -> tuple[str, str]:
+        cpu, cuda = (sources.digest_of(sources.source_files(one)) for one in ("cpu", "cuda"))  # type: ignore[arg-type]
+        return cpu, cuda
+
+    before = digests()
+    assert before == (sources.sources_digest("cpu"), sources.sources_digest("cuda"))
+    (tmp_path / "gpu_more.py").write_text("")
+    assert digests()[0] == before[0]
+    assert digests()[1] != before[1]
+    (tmp_path / "registry.py").write_text("")  # what lists kernels computes nothing
+    assert digests()[0] == before[0]
+    (tmp_path / "scalar.py").write_text("")
+    assert digests()[0] != before[0]
+
+
+def test_the_processor_is_always_here_and_comes_first() -> None:
+    first = devices()[0]
+    assert first == find_device("cpu")
+    assert (first.device_class, first.simulated, first.driver) == ("cpu", False, None)
+    assert first.capability.split()[0] in ("baseline", "avx2", "avx512")
+    with pytest.raises(NoDevice, match=r"there is no device 'cuda:9' here \(here: cpu"):
+        find_device("cuda:9")
+
+
+@pytest.mark.parametrize(
+    ("settings", "capability"),
+    [
+        ({"NUMBA_CPU_NAME": "generic"}, "baseline generic"),
+        ({"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx,+avx2,+fma"}, "avx2 haswell"),
+    ],
+)
+def test_the_code_path_is_that_of_the_compilers_settings(settings: dict[str, str], capability: str) -> None:
+    script = "from ninfer_core.kernels.devices import find_device; print(find_device('cpu').capability)"
+    shown = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **settings},
+    )
+    assert shown.stdout.strip() == capability
+
+
+def test_a_simulator_is_a_device_that_says_so() -> None:
+    pytest.importorskip("numba_cuda", reason="the extra `gpu` is not installed")
+    script = "from ninfer_core.kernels.devices import find_device as f; d = f('cuda:0'); print(d.simulated, d.capability)"
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    shown = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment
+    )
+    assert shown.stdout.strip() == "True simulator"
