@@ -3,7 +3,8 @@
 import numpy as np
 
 from ninfer_core.kernels.cache import inline, kernel
-from ninfer_core.kernels.tiles import LANES, LINE, TILE, Array, unpack
+from ninfer_core.kernels.histogram import count_packed
+from ninfer_core.kernels.tiles import LINE, Array, unpack
 
 COUNTED = 1 << 16  # direct words per step: their counts fit 32 bits
 WAYS = 4  # histograms side by side, so that equal neighbours do not wait for each other
@@ -55,50 +56,30 @@ def tally_scales(scales: Array, tallies: Array) -> None:
 
 
 @inline
-def count_pairs(codes: Array, bits: int, pairs: Array, histograms: Array) -> None:
-    """Add two codes at a time: uint16 `codes` hold two bytes each, a pair of codes is one index of 2 * bits bits.
-
-    `histograms` are uint32 [WAYS << (2 * bits)]; the number of codes is a multiple of 8.
-    """
-    mask = np.uint16((1 << bits) - 1)
-    up, upper = np.uint16(8 - bits), np.uint16(mask << np.uint16(bits))
-    for i in range(codes.size):
-        pairs[i] = np.uint16((codes[i] & mask) | ((codes[i] >> up) & upper))
-    low, size = np.uint64(0xFFFF), np.uint64(1 << (2 * bits))
-    for word in pairs[: codes.size].view(np.uint64):
-        histograms[word & low] += np.uint32(1)
-        histograms[(word >> np.uint64(16) & low) + size] += np.uint32(1)
-        histograms[(word >> np.uint64(32) & low) + np.uint64(2) * size] += np.uint32(1)
-        histograms[(word >> np.uint64(48)) + np.uint64(3) * size] += np.uint32(1)
-
-
-@inline
-def fold_pairs(histograms: Array, bits: int, ways: Array) -> None:
-    """Move counts of pairs into `ways`, int64 [WAYS * 256] by code byte, and clear them."""
-    size = 1 << bits
-    extend = 256 - size
-    for way in range(WAYS):
-        for second in range(size):
-            for first in range(size):
-                place = (way << (2 * bits)) | (second << bits) | first
-                count = np.int64(histograms[place])
-                ways[first + (extend if first >= size >> 1 else 0)] += count
-                ways[second + (extend if second >= size >> 1 else 0)] += count
-                histograms[place] = 0
-
-
-@inline
-def zero_groups(words: Array, group: int, groups: int) -> int:
-    """How many groups hold zero codes only; uint64 `words` hold eight codes each."""
+def zero_groups(base: Array, high: Array, high_words: int, first: int, groups: int) -> int:
+    """How many of some groups hold zero codes only; planes as 64-bit words, `high_words` of them a group."""
     zero = 0
-    if group == 64:
-        for i in range(0, groups * 8, 8):
-            used = words[i] | words[i + 1] | words[i + 2] | words[i + 3]
-            zero += used | words[i + 4] | words[i + 5] | words[i + 6] | words[i + 7] == 0
-    else:
-        for i in range(0, groups * 4, 4):
-            zero += words[i] | words[i + 1] | words[i + 2] | words[i + 3] == 0
+    for i in range(first, first + groups):
+        used = base[4 * i] | base[4 * i + 1] | base[4 * i + 2] | base[4 * i + 3]
+        if high_words == 1:
+            used |= high[i]
+        elif high_words == 2:
+            used |= high[2 * i] | high[2 * i + 1]
+        zero += used == 0
     return zero
+
+
+@inline
+def correct_tail(group: int, tail: int, codes: Array, histogram: Array, tallies: Array) -> None:
+    """Take the padding of a row's last line off the histogram, and count its groups of zeros; `tail` lanes are logical."""
+    half = histogram.size >> 1
+    for lane in range(tail, LINE):
+        histogram[np.int64(codes[lane]) + half] -= 1
+    for start in range(0, tail, group):
+        used = np.int8(0)
+        for lane in range(start, min(start + group, tail)):
+            used |= codes[lane]
+        tallies[2] += used == 0
 
 
 @kernel
@@ -114,44 +95,32 @@ def grouped(
     tallies: Array,
 ) -> None:
     """Add the logical lanes and groups of a block of rows."""
-    codes = np.empty(LANES, np.int8)
-    code_words = codes.view(np.uint64)
-    code_pairs = codes.view(np.uint16)
-    pairs = np.empty(LANES // 2, np.uint16)
-    ways = np.zeros(WAYS * 256, np.int64)
-    paired = bits < 8
-    histograms = np.zeros(WAYS << (2 * bits) if paired else 1, np.uint32)
-    row_lines = (columns + LINE - 1) // LINE
-    padding = 0
-    pending = 0
-    for row in range(rows):
-        for first in range(0, row_lines, TILE):
-            lines = min(TILE, row_lines - first)
-            lanes = min(lines * LINE, columns - first * LINE)
-            unpack(bits, base, high, row * row_lines + first, lines, codes)
-            codes[lanes : lines * LINE] = 0
-            padding += lines * LINE - lanes
-            if paired:
-                count_pairs(code_pairs[: lines * LINE // 2], bits, pairs, histograms)
-                pending += lines * LINE
-                if pending > 1 << 30:  # before a count could pass 32 bits
-                    fold_pairs(histograms, bits, ways)
-                    pending = 0
-            else:
-                count_bytes(codes[: lines * LINE].view(np.uint8), ways)
-            scale = (row * row_lines + first) * (LINE // group)
-            groups = (lanes + group - 1) // group
-            tally_scales(scales[scale : scale + groups], tallies)
-            tallies[2] += zero_groups(code_words, group, groups)
-    if paired:
-        fold_pairs(histograms, bits, ways)
+    counts = np.zeros(WAYS * 256, np.int64)
     half = 1 << (bits - 1)
-    for code in range(-half, half):
-        total = 0
+    if bits == 8:
+        count_bytes(base, counts)
         for way in range(WAYS):
-            total += ways[way * 256 + (code & 0xFF)]
-        histogram[code + half] += total
-    histogram[half] -= padding
+            for word in range(256):
+                histogram[word ^ half] += counts[way * 256 + word]
+    else:
+        count_packed(bits, base, high, counts)
+        for word in range(1 << bits):
+            histogram[word ^ half] += counts[word]
+    codes = np.empty(LINE, np.int8)
+    base_words, high_view, high_words = (
+        base.view(np.uint64),
+        high.view(np.uint64),
+        (bits - 4 if bits < 8 else 0),
+    )
+    full, tail, per_line = columns // LINE, columns % LINE, LINE // group
+    row_lines, row_groups = full + (tail > 0), (columns + group - 1) // group
+    for row in range(rows):
+        first = row * row_lines * per_line
+        tally_scales(scales[first : first + row_groups], tallies)
+        tallies[2] += zero_groups(base_words, high_view, high_words, first, full * per_line)
+        if tail > 0:
+            unpack(bits, base, high, row * row_lines + full, 1, codes)
+            correct_tail(group, tail, codes, histogram, tallies)
 
 
 @kernel
@@ -173,15 +142,11 @@ def rows_of_fp8(codes: Array, scales: Array, histogram: Array, tallies: Array) -
 @kernel
 def nvfp4(codes: Array, scales: Array, histogram: Array, tallies: Array) -> None:
     """Add NVFP4 groups: codes u64 [groups], sixteen nibbles each, scales u8 [groups] in natural order."""
-    ways = np.zeros(WAYS * 256, np.int64)
     for i in range(scales.size):
         zero = codes[i] & np.uint64(0x7777777777777777) == 0
         tally_scale(np.int64(scales[i]), zero, tallies)
-    count_bytes(codes.view(np.uint8), ways)
-    for way in range(WAYS):
-        for byte in range(256):
-            histogram[byte & 15] += ways[way * 256 + byte]
-            histogram[byte >> 4] += ways[way * 256 + byte]
+    data = codes.view(np.uint8)
+    count_packed(4, data, data[:0], histogram)
 
 
 @kernel

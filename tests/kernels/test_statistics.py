@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, GROUPED, NVFP4
 from ninfer_core.kernels import cpu
-from ninfer_core.kernels.values import SOURCE_DTYPES, CodeStatistics
+from ninfer_core.kernels.values import SOURCE_DTYPES, CodeStatistics, GroupedPlanes
+from ninfer_core.layouts import row_split
+from ninfer_core.layouts.row_split import high_bytes
 from ninfer_core.words import Kind, classify, finite_value, i32_value, sign_of
 from tests import strategies
 from tests.kernels import oracles
@@ -45,6 +47,27 @@ def test_grouped(fmt, data):
     assert_tallies(got, [g.scale for g in logical], sum(not any(g.codes[: g.logical]) for g in logical))
     assert np.array_equal(merged.histogram, got.histogram)
     assert np.array_equal(merged.tallies, got.tallies)
+
+
+@pytest.mark.parametrize("fmt", GROUPED, ids=lambda f: f.name)
+@pytest.mark.parametrize(("rows", "columns"), [(3, 5_000), (1, 3 * 8_192 + 128), (70, 130), (2, 16_384)])
+def test_grouped_beyond_one_step(fmt, rows, columns):
+    """Every byte of the planes drawn, padding too: more codes than a step of the histogram takes, and a part of one."""
+    seed = np.random.default_rng(rows)
+    planes = GroupedPlanes.empty(fmt, rows, columns)
+    for plane in (planes.base, planes.high, planes.scales.view(np.uint8)):
+        plane[:] = seed.integers(0, 256, plane.size)
+    planes.base[:640], planes.high[: 20 * high_bytes(fmt)], planes.scales[:9] = 0, 0, 0
+    words = row_split.unpack(fmt, columns, planes.base, planes.high, planes.scales)
+    codes, groups = words.codes[:, :columns], -(-columns // fmt.group)
+    got = CodeStatistics.empty(fmt)
+    cpu.statistics_grouped(fmt, columns, planes, got)
+    wanted = np.bincount(codes.reshape(-1).astype(int) - got.first_code, minlength=got.histogram.size)
+    assert got.histogram.tolist() == wanted.tolist()
+    lanes = np.zeros((rows, groups * fmt.group), bool)
+    lanes[:, :columns] = codes != 0
+    zeros = int((~lanes.reshape(rows, groups, fmt.group).any(axis=2)).sum())
+    assert_tallies(got, words.scales[:, :groups].reshape(-1).tolist(), zeros)
 
 
 @settings(max_examples=30, deadline=None)
