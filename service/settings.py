@@ -32,6 +32,11 @@ class Settings(BaseSettings):
     threads: int = Field(
         default_factory=lambda: os.cpu_count() or 1, ge=1, description="Shards that a worker runs at a time."
     )
+    device: str = Field(
+        default="auto",
+        pattern=r"^(auto|cpu|cuda:[0-9]{1,3})$",
+        description="What a worker's kernels run on: `auto` for a GPU that proves itself and the processor otherwise, `cpu`, or `cuda:N`, without which the worker does not start.",
+    )
     shard_bytes: int = Field(
         default=256 << 20, ge=1, description="Bytes that one shard reads at most, where tasks can be parted."
     )

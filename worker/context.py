@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import structlog
@@ -19,6 +19,7 @@ from service.records.rows import batches
 from service.settings import Settings
 from worker import plans
 from worker.comparing import Comparing, open_comparison
+from worker.devices import Devices
 from worker.errors import RowMissing
 from worker.patience import passing, patiently
 from worker.preparing import Drafted, Store, Verification, open_draft, open_verification
@@ -61,6 +62,7 @@ class Context:
     shards: (
         ThreadPoolExecutor  # `settings.threads` threads: their buffers are what a worker's memory goes into
     )
+    devices: Devices = field(default_factory=Devices)
 
     @property
     def database(self) -> Database:

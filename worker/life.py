@@ -18,6 +18,7 @@ from service.records.database import Database
 from service.settings import Settings
 from worker import SIGNALS, processes
 from worker.context import Context
+from worker.devices import Devices
 from worker.heartbeat import Heartbeat, beats
 from worker.peers import Beat, Dead, Peers
 from worker.preparing import Store
@@ -33,6 +34,7 @@ _LEAVE_SECONDS = 5.0
 _SWEEP_SECONDS = 2.0
 _TIDY_SECONDS = 600.0
 _PEERS_SECONDS = 1.0
+_PROVE_SECONDS = 600.0  # that a check may take at start, kernels compiled for the first time included
 
 
 class Pulse:
@@ -64,15 +66,23 @@ class Life:
         self._pulse = Pulse(beat_fd)
         self._stopping = threading.Event()
         self._database = Database(settings.records_url)
+        self._devices = Devices(settings.device, self.executor_id)
         watch = Watch(self._database)
         self._context = Context(
             settings,
-            Store(self._database, BlobStore(settings.data), watch, settings.threads),
+            Store(
+                self._database,
+                BlobStore(settings.data),
+                watch,
+                settings.threads,
+                self._devices.processor,
+            ),
             Queue(settings.engine_url),
             Sessions(),
             Sessions(),
             Sessions(),
             ThreadPoolExecutor(settings.threads, thread_name_prefix="shard"),
+            self._devices,
         )
         self._engine = Engine(
             settings.engine_url, self.executor_id, settings.threads, settings.dead_after_seconds
@@ -89,7 +99,14 @@ class Life:
         return min(_PEERS_SECONDS, self._settings.dead_after_seconds / 4)
 
     def run(self) -> int:
-        """The exit code, when a signal or the end of the supervisor has ended it. Raises: SQLAlchemyError at start."""
+        """The exit code, when a signal or the end of the supervisor has ended it.
+
+        Raises at start: SelfCheckFailed, NoDevice, SQLAlchemyError.
+        """
+        try:
+            self._prove()
+        except Draining:
+            return 0
         self._heartbeat.begin()  # before the engine may give us work: who has work and no row is taken for dead
         self._engine.launch(self._context)
         self._context.watch.start()
@@ -110,6 +127,28 @@ class Life:
                 break
         self._drain()
         return 0
+
+    def _prove(self) -> None:
+        """Prove the devices before anything here may be given work. Raises: Draining, as `Devices.prove`."""
+        proved = threading.Event()
+
+        def beat() -> None:
+            end = time.monotonic() + _PROVE_SECONDS
+            # For some time only: should a device hang, the supervisor is to see it.
+            while not proved.wait(min(self._settings.heartbeat_seconds, 1.0)) and time.monotonic() < end:
+                if not self._pulse.beat():
+                    self._stopping.set()
+
+        def told() -> None:
+            if self._stopping.is_set():
+                raise Draining
+
+        # A thread of its own: to compile one kernel may take longer than a worker may be silent.
+        threading.Thread(target=beat, name="pulse", daemon=True).start()
+        try:
+            self._devices.prove(self._database, told)
+        finally:
+            proved.set()
 
     def stop(self) -> None:
         """End in order, soon."""

@@ -1,6 +1,6 @@
 """From the rows of a job to prepared work: its files opened, its recipe bound, its tasks known."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +15,7 @@ from ninfer_core.errors import CutShort
 from ninfer_core.file_findings import report_cut_short
 from ninfer_core.findings import Findings
 from ninfer_core.identity import DIGEST_PREFIX
+from ninfer_core.kernels.processor import Processor
 from ninfer_core.opening import ArtifactKind
 from ninfer_core.recipes import Plan, Recipe, bind, parse_recipe
 from ninfer_core.targets import AUTO, TARGETS, Target
@@ -41,12 +42,15 @@ from worker.watch import Ticket, Watch
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Where jobs are read from; `threads` are those of a pool that runs tasks by itself."""
+    """Where jobs are read from, and what runs them; `threads` are those of a pool that runs tasks by itself."""
 
     database: Database
     blobs: BlobStore
     watch: Watch
     threads: int
+    processor: Callable[[], Processor | None] = lambda: (
+        None
+    )  # that a pass runs its kernels on; None for this machine's
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +166,7 @@ def open_verification(store: Store, job_id: str) -> Verification:
             known=known,
             workers=store.threads,
             progress=Counting(store.watch),
+            processor=store.processor(),
         )
         if known.files is not None and (known.source or "source" not in checks):
             sources = (
@@ -203,7 +208,7 @@ def open_draft(store: Store, job_id: str) -> Drafted:
         tasks: list[Task[[Sink], Outcome]] = []
         if plan is not None:
             output = row.output
-            pool = Pool(store.threads, counting)
+            pool = Pool(store.threads, counting, store.processor())
             facts = (output["name"], output["revision"], output["max_file_bytes"], pool)
             draft = Draft(plan, *facts, findings)
             tasks += (Task(task.bytes, partial(without_sink, task.run)) for task in sources.tasks(pool))

@@ -1,4 +1,4 @@
-"""Self-checks of devices: what was found of every kernel, under a key of all that could change its answers."""
+"""Self-checks of devices, kernel by kernel under a key of all that could change it, and which kernels made a result."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,9 @@ RESULTS = "outcome IN ('passed', 'failed', 'error', 'not_checked')"
 
 
 def upgrade() -> None:
-    """The tables."""
+    """The tables, and one column of each that tells what made it."""
+    for table in ("shards", "runs", "conversions"):
+        op.add_column(table, sa.Column("produced", TEXT, nullable=True))
     _table(
         "self_checks",
         ("id",),

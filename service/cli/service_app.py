@@ -36,6 +36,16 @@ Threads = Annotated[
     ),
 ]
 
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="auto|cpu|cuda:N",
+        help="What a worker's kernels run on; cuda:N is required then.",
+        show_default="auto",
+    ),
+]
+
 
 @app.command("serve")
 def serve_command(
@@ -52,6 +62,7 @@ def serve_command(
     ] = None,
     database_url: DatabaseUrl = None,
     threads: Threads = None,
+    device: Device = None,
     worker: Annotated[
         bool, typer.Option("--worker/--no-worker", help="Run a worker process beside the API.")
     ] = True,
@@ -65,19 +76,22 @@ def serve_command(
     """
     from service.cli.serve import Request, serve
 
-    changes = {"data": data, "host": host, "port": port, "database_url": database_url, "threads": threads}
+    changes = {"data": data, "host": host, "port": port, "database_url": database_url}
+    changes |= {"threads": threads, "device": device}
     return serve(Request(changes, worker))
 
 
 @app.command("worker")
-def worker_command(data: Data = None, database_url: DatabaseUrl = None, threads: Threads = None) -> int:
-    """Run one more worker on the same databases and content store.
+def worker_command(
+    data: Data = None, database_url: DatabaseUrl = None, threads: Threads = None, device: Device = None
+) -> int:
+    """Run one more worker on the same databases and content store, once its device has passed the quick self-check.
 
     Exit codes: 0 stopped by a signal, 2 could not start, 75 taken for dead by another worker: start it again.
     """
     from service.cli.worker import worker
 
-    return worker({"data": data, "database_url": database_url, "threads": threads})
+    return worker({"data": data, "database_url": database_url, "threads": threads, "device": device})
 
 
 @app.command("migrate")

@@ -46,7 +46,7 @@ def save(
 ) -> None:
     """Set verdict, document and what was made, unless they are set; `verdict` is `written` or `refused`.
 
-    `how` holds `target_digest`, `command`, `environment`, `host` and `record`.
+    `how` holds `target_digest`, `command`, `environment`, `host`, `record` and `produced`.
 
     Raises: JobOver.
     """

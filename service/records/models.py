@@ -270,6 +270,7 @@ class Shard(OfProject, Base):
     done: Mapped[bool] = mapped_column(default=False)
     outcomes: Mapped[str | None]  # JSON list, see ninfer_core.verify.outcomes
     segment: Mapped[Any] = mapped_column(Json, nullable=True)  # conversions: {"sha256", "bytes", "records"}
+    produced: Mapped[Any] = mapped_column(Json, nullable=True)  # kernels and devices that made its outcomes
 
 
 class JobEvent(OfProject, Base):
@@ -314,6 +315,7 @@ class Run(OfProject, Base):
     report: Mapped[Any] = mapped_column(
         Json, nullable=True
     )  # the report's members but `objects` and `findings`
+    produced: Mapped[Any] = mapped_column(Json, nullable=True)  # [{"device", "kernels": {name: key}}]
     errors: Mapped[int | None]  # error findings, listed or not
     advisories: Mapped[int | None]
     created_at: Mapped[datetime]
@@ -393,6 +395,7 @@ class Conversion(OfProject, Base):
     environment: Mapped[Any] = mapped_column(Json, nullable=True)  # versions of what it ran on
     host: Mapped[Any] = mapped_column(Json, nullable=True)  # class of machine: {"cpu", "cores"}, never a name
     record: Mapped[str | None] = mapped_column(DIGEST)  # of its provenance record, which is a blob
+    produced: Mapped[Any] = mapped_column(Json, nullable=True)  # [{"device", "kernels": {name: key}}]
     created_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
 

@@ -69,6 +69,7 @@ def save(
     advisories: int,
     target_digest: str | None = None,
     source_key: str | None = None,
+    produced: Any = None,
 ) -> None:
     """Set verdict and report, unless they are set; `source_key` stands for sources in which nothing was found.
 
@@ -81,6 +82,7 @@ def save(
         "advisories": advisories,
         "target_digest": target_digest,
         "source_key": source_key,
+        "produced": produced,
     }
     answers.save(session, Run, run_id, answer)
 

@@ -86,8 +86,10 @@ def advance(session: Session, job_id: str, number: int, bytes_done: int) -> None
     )
 
 
-def finish_shard(session: Session, job_id: str, number: int, outcomes: str, segment: Any = None) -> bool:
-    """Store what a shard found out; True when this call did. The first one stands, and a job that is over keeps nothing."""
+def finish_shard(
+    session: Session, job_id: str, number: int, outcomes: str, segment: Any = None, produced: Any = None
+) -> bool:
+    """Store what a shard found out and what made it; True when this call did. The first one stands, and a job that is over keeps nothing."""
     job = locked(session, job_id)
     if job is None or job.finished_at is not None:
         return False
@@ -104,6 +106,7 @@ def finish_shard(session: Session, job_id: str, number: int, outcomes: str, segm
     found.bytes_done = found.bytes
     found.outcomes = outcomes
     found.segment = segment
+    found.produced = produced
     session.flush()
     add_event(session, job, f"shard:{number}", "progress", asdict(progress(session, job_id)))
     return True

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from service.client import Client
 from tests.cli.build import COMMAND
+from tests.warm import warm
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ def serving(
     data: Path, *options: object, environment: Mapping[str, str] | None = None, token: str | None = None
 ) -> Iterator[Service]:
     """Start, hand out, stop by SIGTERM; `token` when the folder has been served before. Fails unless it ends with 0."""
+    if "--no-worker" not in options:
+        warm()
     log = data.with_name(f"{data.name}.log")
     with log.open("a") as errors:
         process = subprocess.Popen(

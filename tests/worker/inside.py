@@ -14,12 +14,14 @@ from worker.sessions import Sessions
 from worker.watch import Watch
 from worker.workflows.compare import compare, compare_shard
 from worker.workflows.convert import convert, convert_shard
+from worker.workflows.selfcheck import selfcheck
 from worker.workflows.verify import verify, verify_shard
 
 WORKFLOWS: Final = {
     "verify": (verify, verify_shard),
     "convert": (convert, convert_shard),
     "compare": (compare, compare_shard),
+    "selfcheck": (selfcheck, None),
 }
 
 

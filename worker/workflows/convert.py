@@ -23,6 +23,7 @@ from worker import facts
 from worker.context import DONE, Answer, Context, Steps
 from worker.errors import RowMissing
 from worker.preparing import Drafted
+from worker.produced import Told, merged
 from worker.recording import circumstances_of, keep_record
 from worker.watch import Cancelled
 from worker.workflows import segments, shards
@@ -91,7 +92,7 @@ def _compose(context: Context, job_id: str) -> Answer:
             if conversion.written:
                 for file, digest in zip(output.files, conversion.files, strict=True):
                     context.store.blobs.adopt(file, digest.sha256)
-        _save(context, row, conversion, draft.plan, last)
+        _save(context, row, conversion, draft.plan, last, merged(shard.produced for shard in planned))
     return DONE
 
 
@@ -112,7 +113,9 @@ def _refuse(context: Context, job_id: str, drafted: Drafted) -> None:
     context.write(job_id, conclude)
 
 
-def _save(context: Context, row: rows.Conversion, conversion: Conversion, plan: Plan, last: int) -> None:
+def _save(
+    context: Context, row: rows.Conversion, conversion: Conversion, plan: Plan, last: int, produced: Told
+) -> None:
     """Store what was made and end the job with it. Raises: Cancelled, as soon as the job is over."""
     artifact = _publish(context, row, conversion) if conversion.written else None
     how = circumstances_of(context, row, plan)
@@ -142,6 +145,7 @@ def _save(context: Context, row: rows.Conversion, conversion: Conversion, plan: 
             environment=how.environment,
             host=how.host,
             record=record,
+            produced=produced,
         )
         if artifact is not None:
             done = facts.converted(session, row.project_id, plan, row.checkpoints)

@@ -17,6 +17,7 @@ from service.records import jobs
 from service.records.models import Job, Shard
 from worker.context import DONE, ENDED, GIVEN_UP, INTERNAL, Answer, Context, Steps
 from worker.errors import RowMissing
+from worker.produced import Told, told
 
 Document = dict[str, Any]  # an outcome as JSON
 _SOONEST, _LATEST = 0.05, 0.5  # seconds between two looks at the shards
@@ -190,14 +191,14 @@ def run_spelled(
         return DONE
     first, stop = shard.first, shard.stop
 
-    def inside() -> tuple[str, dict[str, Any] | None]:
+    def inside() -> tuple[str, dict[str, Any] | None, Told]:
         with context.watch.ticket(job_id, number):
             found, segment = work(job, first, stop)
         text = json.dumps(found, allow_nan=False, separators=(",", ":"))
-        return text, segment
+        return text, segment, told(found, context.devices)
 
-    text, segment = context.on_shard_thread(inside)
-    context.write(job_id, jobs.finish_shard, job_id, number, text, segment)
+    text, segment, produced = context.on_shard_thread(inside)
+    context.write(job_id, jobs.finish_shard, job_id, number, text, segment, produced)
     return DONE
 
 

@@ -18,6 +18,7 @@ from worker import facts
 from worker.context import DONE, Answer, Context, Steps
 from worker.errors import RowMissing
 from worker.preparing import Verification
+from worker.produced import Told, merged
 from worker.reuse import reusable, source_key
 from worker.workflows import shards
 from worker.workflows.listing import list_if_possible, list_reported
@@ -74,11 +75,11 @@ def _merge(context: Context, job_id: str) -> Answer:
         raise RowMissing("run", job_id)
     with context.watch.ticket(job_id) as ticket, context.verification(context.job(job_id)) as verification:
         report = verification.conclude(shards.outcomes(context, planned), ticket)
-        _save(context, run, report, verification)
+        _save(context, run, report, verification, merged(shard.produced for shard in planned))
     return DONE
 
 
-def _save(context: Context, run: Run, report: Report, verification: Verification) -> None:
+def _save(context: Context, run: Run, report: Report, verification: Verification, produced: Told) -> None:
     """Store the report and end the job with it. Raises: Cancelled, as soon as the job is over."""
     list_reported(context, run, report)
     _identify(context, run, report, verification)
@@ -111,6 +112,7 @@ def _save(context: Context, run: Run, report: Report, verification: Verification
             advisories=advisories,
             target_digest=None if report.target is None else report.target["digest"],
             source_key=source_key(verification.rests, report),
+            produced=produced,
         )
         jobs.finish(session, run.job_id, report.verdict)
 

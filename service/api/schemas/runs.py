@@ -7,6 +7,7 @@ from pydantic import Field
 
 from service.api.schemas.base import Answer, Digest, Id
 from service.api.schemas.content import ObjectRead
+from service.api.schemas.selfchecks import DeviceRead
 from service.jobs import JobState
 from service.records.models import ConversionFinding, Finding
 from service.reports import ConversionView, RunView
@@ -77,16 +78,24 @@ class RunRead(Answer):
         )
 
 
+class ProducedRead(Answer):
+    """Kernels that made a result, and the device that they ran on."""
+
+    device: DeviceRead
+    kernels: dict[str, Digest] = Field(description="The key of its evidence, by the name of the kernel.")
+
+
 class RunWhole(RunRead):
     """A run with the heading of its report, once it is final."""
 
     outcomes: dict[str, int] = Field(description="Objects by outcome.")
     report: dict[str, Any] | None = Field(description="The report without `objects` and `findings`.")
+    produced: list[ProducedRead] | None = Field(description="Null in runs of versions that did not tell.")
 
     @classmethod
     def whole(cls, view: RunView) -> Self:
         """A run by itself."""
-        return cls.of(view, outcomes=dict(view.counts), report=view.run.report)
+        return cls.of(view, outcomes=dict(view.counts), report=view.run.report, produced=view.run.produced)
 
 
 class ResultRead(ObjectRead):
@@ -141,6 +150,9 @@ class ConversionRead(Answer):
     environment: dict[str, str] | None = Field(description="Versions of what it ran on.")
     host: dict[str, Any] | None = Field(description="Class of the machine: processor and cores.")
     record: Digest | None = Field(description="Of its provenance record, which `links.provenance` gives.")
+    produced: list[ProducedRead] | None = Field(
+        description="Null in conversions of versions that did not tell."
+    )
     created_at: datetime
     finished_at: datetime | None
     report: dict[str, Any] | None = Field(description="The report without `objects` and `findings`.")
@@ -170,6 +182,7 @@ class ConversionRead(Answer):
                 "artifact": view.artifact,
                 "recipe": row.recipe_digest,
                 "record": row.record,
+                "produced": row.produced,
                 "target": row.target_digest,
                 "checkpoints": row.checkpoints,
                 "inputs": row.inputs,
