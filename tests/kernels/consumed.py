@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ninfer_core import matvec
 from ninfer_core.formats import (
     FP8_E4M3FN_ROW_BF16S,
     NVFP4,
+    QUANTIZED,
     BlockFormat,
     GroupedFormat,
     NumericFormat,
@@ -19,6 +21,7 @@ from ninfer_core.formats import (
 from ninfer_core.kernels.values import GroupedPlanes
 from ninfer_core.layouts.block_scale import swizzle
 from ninfer_core.layouts.row_split import groups_per_row
+from ninfer_core.targets import TARGETS
 from ninfer_core.words import Words16, expand_binary16, narrow_bf16
 from tests import strategies
 
@@ -89,6 +92,34 @@ def random_matrix(fmt: NumericFormat, rows: int, columns: int, seed: int = 0) ->
             )
             row_scales = random.integers(1, 0x100, rows).astype(np.uint16)
             return Matrix(fmt, rows, columns, (bytes8, row_scales))
+
+
+@cache
+def target_shapes() -> tuple[tuple[NumericFormat, int, int], ...]:
+    """(format, N, K) of every quantized matrix of the registered targets, each once."""
+    shapes = {
+        (item.format, item.shape)
+        for target in TARGETS
+        for item in target.objects
+        if item.format in QUANTIZED and item.shape is not None and len(item.shape) == 2
+    }
+    return tuple(sorted(((fmt, *shape) for fmt, shape in shapes), key=lambda one: (one[0].name, *one[1:])))
+
+
+def repeated(matrix: Matrix, rows: int) -> Matrix:
+    """A matrix of more rows, those of this one over and over."""
+    planes = [
+        np.resize(
+            plane.reshape(matrix.rows, -1) if plane.ndim < 2 else plane, (rows, plane.size // matrix.rows)
+        )
+        for plane in matrix.planes
+    ]
+    if isinstance(matrix.format, BlockFormat):  # the tiles of a stripe of rows lie together
+        stripes = matrix.planes[1].reshape(matrix.rows // 128, -1)
+        planes[1] = np.resize(stripes, (rows // 128, stripes.shape[1]))
+    if isinstance(matrix.format, RowFormat):
+        return Matrix(matrix.format, rows, matrix.columns, (planes[0], planes[1].reshape(-1)))
+    return Matrix(matrix.format, rows, matrix.columns, tuple(plane.reshape(-1) for plane in planes))
 
 
 def _with(matrix: Matrix, place: int, plane: NDArray[Any]) -> Matrix:

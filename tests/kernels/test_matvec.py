@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from ninfer_core import matvec as oracle
-from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, GROUPED, NVFP4, QUANTIZED, W8G32_F16S
+from ninfer_core.formats import FORMATS, FP8_E4M3FN_ROW_BF16S, GROUPED, NVFP4, QUANTIZED, W8G32_F16S
 from ninfer_core.kernels import matvec
-from tests.kernels.consumed import FAULTS, GROUPED_FAULTS, Matrix, random_matrix
+from tests.kernels.consumed import FAULTS, GROUPED_FAULTS, Matrix, random_matrix, target_shapes
 from tests.kernels.floating_mode import flush_to_zero, flushing
 
 ODD = (1, 33, 127, 129, 320, 4096 + 64)
@@ -17,7 +17,14 @@ def test_every_output_is_within_the_criterion(fmt):
     for columns in (64, 192, 4096 + 64) if fmt is NVFP4 else ODD:
         matrix = random_matrix(fmt, 128 if fmt is NVFP4 else 7, columns, seed=columns)
         assert matrix.refused(matvec) == 0, columns
-    assert random_matrix(fmt, 128, 17408).refused(matvec) == 0  # the widest row of a registered target
+
+
+def test_widths_of_the_registered_targets():
+    widths = sorted({(fmt.name, k) for fmt, _, k in target_shapes()})
+    assert len(widths) > 12
+    for name, columns in widths:
+        rows = 128 if name == NVFP4.name else 16
+        assert random_matrix(FORMATS[name], rows, columns, seed=columns).refused(matvec) == 0, (name, columns)
 
 
 @pytest.mark.parametrize("fmt", QUANTIZED, ids=lambda f: f.name)
