@@ -57,7 +57,7 @@ class Apart:
         os.close(ours[0])
         os.close(theirs[1])
         self._requests, self._replies = ours[1], theirs[0]
-        unusable = self._line("loading")["unusable"]
+        unusable = self._line("loading", SECONDS)["unusable"]
         if unusable is not None:
             self.close()
             raise ForeignFailed(unusable)
@@ -90,17 +90,17 @@ class Apart:
         line = json.dumps(asdict(call)).encode() + b"\n"
         with suppress(BrokenPipeError):  # it died since: reading says how
             os.write(self._requests, line)
-        return self._line(str(call))
+        return self._line(str(call), self._seconds)
 
-    def _line(self, what: str) -> dict[str, Any]:
+    def _line(self, what: str, seconds: float) -> dict[str, Any]:
         """One line of the child. Raises: ForeignFailed when there is none."""
         line = b""
         waiting = select.poll()
         waiting.register(self._replies, select.POLLIN | select.POLLHUP)
         while not line.endswith(b"\n"):
-            if not waiting.poll(self._seconds * 1000):
+            if not waiting.poll(seconds * 1000):
                 self.close()
-                raise ForeignFailed(f"{what}: it did not come back within {self._seconds:.0f} s")
+                raise ForeignFailed(f"{what}: it did not come back within {seconds:.0f} s")
             piece = os.read(self._replies, 1 << 16)
             if not piece:
                 raise ForeignFailed(f"{what}: {self._death()}")
