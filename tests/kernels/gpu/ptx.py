@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numba import boolean, cuda, float32, float64, int64, types, uint8, uint16, uint32, uint64, void
+from numba import boolean, cuda, float32, float64, int16, int64, types, uint8, uint16, uint32, uint64, void
 from numba.cuda import dispatcher
 
 CAPABILITY = (9, 0)
@@ -21,6 +21,11 @@ dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=CAPAB
 
 INSTRUCTION = re.compile(r"^\s*(?:@!?%p\d+ )?([a-z][\w.:]*)\s+(.*);$")
 REGISTER = re.compile(r"%[a-z]+\d+|%ctaid\.x")
+
+
+def flushing(ptx: str) -> set[str]:
+    """Operations that flush or approximate."""
+    return {one for one, _ in instructions(ptx) if {"ftz", "approx"} & set(one.split("."))}
 
 
 def instructions(ptx: str) -> list[tuple[str, list[str]]]:
@@ -116,11 +121,11 @@ def flat(word: Any) -> Any:
 def kernels() -> dict[str, str]:
     """The PTX of every kernel whose words have to be those of the oracle."""
     from ninfer_core.kernels import (
+        gpu_counting,
         gpu_encode,
         gpu_parity,
         gpu_reconstruct,
         gpu_scan,
-        gpu_statistics,
         gpu_survey,
     )
 
@@ -135,21 +140,40 @@ def kernels() -> dict[str, str]:
         made[f"encode {name}"] = compiled(gpu_encode.encode_octets, *arguments)
         arguments = (*four, *planes, boolean, out)
         made[f"reconstruct grouped {name}"] = compiled(gpu_reconstruct.grouped_octets, *arguments)
-        arguments = (bytes8, scales, int64, int64, boolean, out)
-        made[f"reconstruct rows {name}"] = compiled(gpu_reconstruct.row_spans, *arguments)
-        arguments = (flat(uint32), bytes8, flat(word), int64, out)
-        made[f"reconstruct blocks {name}"] = compiled(gpu_reconstruct.block_octets, *arguments)
         arguments = (int64, source, *four, *planes, flat(float64))
         made[f"parity grouped {name}"] = compiled(gpu_parity.grouped_tiles, *arguments)
         arguments = (int64, source, int64, flat(word), int64, flat(float64))
         made[f"parity words {name}"] = compiled(gpu_parity.word_tiles, *arguments)
+    arguments = (bytes8, scales, int64, int64, boolean, flat(uint16))
+    made["reconstruct rows"] = compiled(gpu_reconstruct.row_spans, *arguments)
+    arguments = (flat(uint32), bytes8, flat(uint16), int64, flat(uint16))
+    made["reconstruct blocks"] = compiled(gpu_reconstruct.block_octets, *arguments)
     made["parity groups"] = compiled(gpu_parity.group_squares, *four, *planes, flat(float64))
     made["parity fold"] = compiled(gpu_parity.fold_tiles, flat(float64), flat(float64), int64, flat(float64))
     made["scan grouped"] = compiled(gpu_scan.grouped_octets, *four, *planes, found)
     made["scan rows"] = compiled(gpu_scan.row_spans, bytes8, scales, int64, int64, found)
     made["scan bytes"] = compiled(gpu_scan.bytes_above, bytes8, int64, found)
-    made["survey groups"] = compiled(gpu_survey.count_groups, *four, *planes, flat(int64))
-    made["statistics bytes"] = compiled(gpu_statistics.count_bytes, bytes8, int64, bytes8, flat(int64))
+    made["count groups"] = compiled(gpu_counting.count_groups, *four, *planes, flat(int64))
+    made["count bytes"] = compiled(gpu_counting.count_bytes, bytes8, int64, bytes8, flat(int64))
+    made["count blocks"] = compiled(gpu_counting.count_blocks, flat(uint64), bytes8, flat(int64))
+    made["count words"] = compiled(gpu_counting.count_words, flat(int16), int64, int64, flat(int64))
+    made["differ"] = compiled(gpu_survey.differ, bytes8, bytes8, flat(int64))
+    return made
+
+
+def consumers() -> dict[str, str]:
+    """Of a consumer operation: it may fuse, but flush no more than the others."""
+    from ninfer_core.kernels import gpu_matvec
+
+    made, table = {}, flat(float32)
+    planes = (flat(uint32), flat(uint8), flat(uint16))
+    for name, word in (("32", float32), ("64", float64)):
+        x = flat(word)
+        made[f"matvec grouped {name}"] = compiled(gpu_matvec.grouped, *(int64,) * 4, *planes, x, x)
+    made["matvec rows"] = compiled(gpu_matvec.rows_of_fp8, flat(uint8), int64, int64, table, table, table)
+    arguments = (flat(uint64), flat(uint8), int64, int64, table, table, table, table)
+    made["matvec blocks"] = compiled(gpu_matvec.nvfp4, *arguments)
+    made["matvec outputs"] = compiled(gpu_matvec.outputs, table, flat(float64), float64, flat(uint16))
     return made
 
 
@@ -179,13 +203,14 @@ if __name__ == "__main__":
         {
             name: {
                 "inexact": sorted(inexact(ptx)),
+                "flushing": sorted(flushing(ptx)),
                 "narrow": sorted(narrow(ptx)),
                 "divisions": sorted(
                     {one for one, _ in instructions(ptx) if one.startswith(("div.", "rcp."))}
                 ),
                 "lines": len(instructions(ptx)),
             }
-            for name, ptx in {**kernels(), **planted()}.items()
+            for name, ptx in {**kernels(), **consumers(), **planted()}.items()
         },
         sys.stdout,
     )
