@@ -3,6 +3,7 @@
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,13 @@ from ninfer_core.findings import FINDINGS, Findings
 from ninfer_core.recipes import parse_recipe
 from ninfer_core.targets import parse_target
 from ninfer_core.verify.checks import CHECKS as VERIFY_CHECKS
-from service.cli import recipe_app, service_app, targets_app, vectors_app  # noqa: F401  add commands of their own
+from service.cli import (  # noqa: F401  add commands of their own
+    recipe_app,
+    selfcheck_app,
+    service_app,
+    targets_app,
+    vectors_app,
+)
 from service.cli.app import app
 from service.cli.docs import PAGE, SETTINGS_PAGE, findings_page, settings_page
 from tests.cli.build import COMMAND
@@ -86,6 +93,12 @@ def _command(words: list[str]) -> list[str]:
     return words[1 : 3 if grouped else 2]
 
 
+@cache
+def _help(*words: str) -> subprocess.CompletedProcess[str]:
+    """What the installed command says of one of its commands: asked once, however many lines show it."""
+    return subprocess.run([str(COMMAND), *words, "--help"], capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_that_pages_show_exist(page: Path) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -95,9 +108,7 @@ def test_commands_that_pages_show_exist(page: Path) -> None:
             assert re.search(rf"^{re.escape(words[1])}:", makefile, re.MULTILINE), line
         if words and words[0].endswith("ninfer-gate"):
             options = [word.partition("=")[0] for word in words[2:] if word.startswith("--")]
-            shown = subprocess.run(
-                [str(COMMAND), *_command(words), "--help"], capture_output=True, text=True, check=False
-            )
+            shown = _help(*_command(words))
             assert shown.returncode == 0, line
             assert all(option in shown.stdout for option in options), line
 

@@ -157,15 +157,12 @@ class _Examination:
 
 
 def chosen(device: Device, only: str | None = None) -> tuple[Kernel, ...]:
-    """The kernels of a device's class whose names match a glob. Raises: Usage, when there is none."""
-    found = tuple(
+    """The kernels of a device's class whose names match a glob."""
+    return tuple(
         kernel
         for kernel in KERNELS
         if kernel.device_class == device.device_class and (only is None or fnmatchcase(kernel.name, only))
     )
-    if not found:
-        raise Usage(f"no kernel of a device of class {device.device_class} is called {only}")
-    return found
 
 
 def self_check(
@@ -179,6 +176,8 @@ def self_check(
 ) -> SelfCheck:
     """Prove the kernels of a device on that device. Raises: Usage, when `only` names none of them."""
     kernels = chosen(device, only)
+    if not kernels:
+        raise Usage(f"no kernel of a device of class {device.device_class} is called {only}")
     results = check_processor(
         processor_of(device), kernels, level=level, seed=seed, timer=timer, progress=progress
     )

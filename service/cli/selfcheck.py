@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ninfer_core.errors import Usage
 from ninfer_core.kernels.devices import Device, devices, find_device
 from ninfer_core.selfcheck.result import KernelResult, SelfCheck
-from ninfer_core.selfcheck.run import Progress, self_check
+from ninfer_core.selfcheck.run import Progress, chosen, self_check
 from service.cli.evidence import keep
 from service.cli.failures import Task, guarded
 from service.cli.output import SELFCHECK_SCHEMA, JsonTarget, json_target, no_document, not_empty
@@ -49,7 +49,10 @@ def _run(request: Request) -> int:
     target = json_target(request.json)
     if request.library is not None or request.kernels is not None:
         return report([_foreign(request)], target)
-    chosen = devices() if request.device == "all" else (find_device(request.device),)
+    if request.device == "all":
+        asked = tuple(device for device in devices() if chosen(device, request.only)) or devices()[:1]
+    else:
+        asked = (find_device(request.device),)
     with _watching() as progress:
         checks = [
             self_check(
@@ -60,7 +63,7 @@ def _run(request: Request) -> int:
                 progress=progress,
                 only=request.only,
             )
-            for device in chosen
+            for device in asked
         ]
     keep(checks)
     return report(checks, target, several=request.device == "all")

@@ -38,7 +38,7 @@ def test_what_is_not_listed_is_refused() -> None:
         ("matvec", FP32, "BF16", "cpu"),
     ):
         with pytest.raises(NoKernel, match="no kernel does") as refused:
-            find_kernel(*asked)  # type: ignore[arg-type]
+            find_kernel(*asked)
         assert refused.value.code == "no_kernel"
 
 
@@ -67,7 +67,7 @@ def test_sources_of_the_gpu_do_not_change_kernels_of_the_processor(
     monkeypatch.setattr(sources, "__file__", str(tmp_path / "sources.py"))
 
     def digests() -> tuple[str, str]:
-        cpu, cuda = (sources.digest_of(sources.source_files(one)) for one in ("cpu", "cuda"))  # type: ignore[arg-type]
+        cpu, cuda = (sources.digest_of(sources.source_files(one)) for one in ("cpu", "cuda"))
         return cpu, cuda
 
     before = digests()
