@@ -29,6 +29,7 @@ def matvec_questions(kernel: Kernel, random: Random, depth: Depth) -> Iterator[Q
 def _question(name: str, block: Block, activation: Words16) -> Question:
     rows, _ = shape_of(block)
     expected = reference(_weights(block), activation)
+    swizzled = block.swizzled if isinstance(block, TileBlock) else None
 
     def ask(processor: Any) -> Answer:
         out = np.empty(rows, np.uint16)
@@ -38,7 +39,7 @@ def _question(name: str, block: Block, activation: Words16) -> Question:
             case RowBlock():
                 processor.matvec_row(block.codes, block.scales, activation, out)
             case TileBlock():
-                processor.matvec_nvfp4(block.packed, block.swizzled, block.divisor, activation, out)
+                processor.matvec_nvfp4(block.packed, swizzled, block.divisor, activation, out)
         return Answer("multiplied", (Part("output", out, ("row",), hexadecimal=True),))
 
     def judged(found: Answer) -> Verdict:

@@ -1,6 +1,6 @@
 """What encoders are asked: known answers, words on which rounding turns, refusals, odd shapes, every word of 16 bits."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -85,30 +85,51 @@ def _computed(kernel: Kernel, name: str, source: Words) -> Question:
 
 
 def _question(kernel: Kernel, name: str, source: Words, answer: Answer, counted: bool = True) -> Question:
-    ask: Callable[[Any], Answer]
-    dtype, fmt, (rows, columns) = str(kernel.dtype), kernel.format, source.shape
+    dtype, fmt = str(kernel.dtype), kernel.format
     source = np.ascontiguousarray(source)
     if isinstance(fmt, GroupedFormat):
+        return _grouped_question(fmt, dtype, name, source, answer, counted)
+    return _row_question(dtype, name, source, answer, counted)
 
-        def ask(processor: Any) -> Answer:
-            out = GroupedPlanes.empty(fmt, rows, columns)
-            result = processor.encode(fmt, source, dtype, out)
-            if isinstance(result, EncodeFault):
-                return _refused(result)
-            words = unpack(fmt, columns, out.base, out.high, out.scales)
-            return _grouped(fmt, words.codes, words.scales, result if counted else None)
 
-    else:
+def _grouped_question(
+    fmt: GroupedFormat, dtype: str, name: str, source: Words, answer: Answer, counted: bool
+) -> Question:
+    out = GroupedPlanes.empty(fmt, *source.shape)
 
-        def ask(processor: Any) -> Answer:
-            codes, scales = np.empty((rows, columns), np.uint8), np.empty(rows, np.uint16)
-            largest = processor.largest_magnitudes(source, dtype)
-            result = processor.encode_rows(source, dtype, largest, codes, scales)
-            if isinstance(result, EncodeFault):
-                return _refused(result)
-            return _rows(codes, scales, result if counted else None)
+    def work(processor: Any) -> EncodeFault | EncodeCounts:
+        result: EncodeFault | EncodeCounts = processor.encode(fmt, source, dtype, out)
+        return result
 
-    return asked(name, answer, ask, source.nbytes)
+    def ask(processor: Any) -> Answer:
+        for plane in (out.base, out.high, out.scales):
+            plane.fill(0xA5)  # what is not written shows
+        result = work(processor)
+        if isinstance(result, EncodeFault):
+            return _refused(result)
+        words = unpack(fmt, source.shape[1], out.base, out.high, out.scales.copy())
+        return _grouped(fmt, words.codes.copy(), words.scales, result if counted else None)
+
+    return asked(name, answer, ask, source.nbytes, work)
+
+
+def _row_question(dtype: str, name: str, source: Words, answer: Answer, counted: bool) -> Question:
+    codes, scales = np.empty(source.shape, np.uint8), np.empty(source.shape[0], np.uint16)
+
+    def work(processor: Any) -> EncodeFault | EncodeCounts:
+        largest = processor.largest_magnitudes(source, dtype)
+        result: EncodeFault | EncodeCounts = processor.encode_rows(source, dtype, largest, codes, scales)
+        return result
+
+    def ask(processor: Any) -> Answer:
+        codes.fill(0xA5)
+        scales.fill(0xA5A5)
+        result = work(processor)
+        if isinstance(result, EncodeFault):
+            return _refused(result)
+        return _rows(codes.copy(), scales.copy(), result if counted else None)
+
+    return asked(name, answer, ask, source.nbytes, work)
 
 
 def _padded(

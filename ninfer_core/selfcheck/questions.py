@@ -50,13 +50,15 @@ class Verdict:
 class Question:
     """One case: `ask` puts it to a processor, `judge` says what is wrong with its answer.
 
-    `name` is stable, `bytes` what the kernel reads or writes, whichever its profile counts, for the throughput.
+    `name` is stable, `bytes` what the kernel reads or writes, whichever its profile counts, for the throughput. `work`
+    is the kernel alone, into memory that is there already; None where `ask` is that.
     """
 
     name: str
     ask: Callable[[Any], Answer]
     judge: Callable[[Answer], Verdict]
     bytes: int
+    work: Callable[[Any], object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,15 @@ class Depth:
     runs: int
 
 
-def asked(name: str, expected: Answer, ask: Callable[[Any], Answer], size: int = 0) -> Question:
+def asked(
+    name: str,
+    expected: Answer,
+    ask: Callable[[Any], Answer],
+    size: int = 0,
+    work: Callable[[Any], object] | None = None,
+) -> Question:
     """A question with exactly one right answer."""
-    return Question(name, ask, lambda found: compare(expected, found), size)
+    return Question(name, ask, lambda found: compare(expected, found), size, work)
 
 
 def compare(expected: Answer, found: Answer) -> Verdict:

@@ -30,9 +30,9 @@ def rate_of(processor: Any, question: Question, timer: Timer) -> float | None:
     """Bytes a second of a question, asked until enough time has passed; None where no bytes are counted."""
     if question.bytes == 0:
         return None
-    best, passed = float("inf"), 0.0
+    best, passed, work = float("inf"), 0.0, question.work or question.ask
     while passed < _AT_LEAST:
-        seconds = _seconds(lambda: question.ask(processor), timer)
+        seconds = _seconds(lambda: work(processor), timer)
         if seconds <= 0:
             return None
         best, passed = min(best, seconds), passed + seconds

@@ -143,22 +143,24 @@ def _table(divisor: int) -> Words32:
 
 
 def _question(kernel: Kernel, name: str, block: Block, words: NDArray[Any]) -> Question:
-    rows, columns = shape_of(block)
-    dtype: type[np.unsignedinteger[Any]] = np.uint32 if kernel.dtype == "FP32" else np.uint16
+    out: NDArray[Any] = np.empty(shape_of(block), np.uint32 if kernel.dtype == "FP32" else np.uint16)
 
-    def ask(processor: Any) -> Answer:
-        out = np.empty((rows, columns), dtype)
+    def work(processor: Any) -> None:
         match block:
             case GroupedBlock():
-                processor.reconstruct_grouped(block.format, columns, block.planes, out)
+                processor.reconstruct_grouped(block.format, block.columns, block.planes, out)
             case TileBlock():
-                codes = block.packed.reshape(rows, columns // 2)
+                codes = block.packed.reshape(block.rows, block.columns // 2)
                 processor.reconstruct_nvfp4(codes, block.scales, block.divisor, out)
             case RowBlock():
                 processor.reconstruct_row(block.codes, block.scales, out)
-        return _answer(out)
 
-    return asked(name, _answer(words), ask, rows * columns * np.dtype(dtype).itemsize)
+    def ask(processor: Any) -> Answer:
+        out.fill(0xA5A5)  # what is not written shows
+        work(processor)
+        return _answer(out.copy())
+
+    return asked(name, _answer(words), ask, out.nbytes, work)
 
 
 def _answer(words: NDArray[Any]) -> Answer:
