@@ -14,17 +14,16 @@ from typing import Any
 
 import numba
 
+from ninfer_core.kernels.sources import digest_of, source_files
+
 Function = Callable[..., Any]
 config: Any = numba.config
 
 
 def sources_digest() -> str:
-    """Sha256 over the names and bytes of every module of this package, and the compiler's version."""
-    digest = hashlib.sha256(f"numba {numba.__version__}".encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        content = path.read_bytes()
-        digest.update(f"{path.name} {len(content)}\n".encode() + content)
-    return digest.hexdigest()
+    """Sha256 over the sources of all that is compiled for the processor, and the compiler's version."""
+    sources = digest_of(source_files("cpu"))
+    return hashlib.sha256(f"numba {numba.__version__}\n{sources}".encode()).hexdigest()
 
 
 @cache

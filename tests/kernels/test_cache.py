@@ -8,7 +8,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from ninfer_core.kernels import cache
+from ninfer_core.kernels import cache, sources
 
 PROBE = (
     "import numpy as np; from ninfer_core.kernels import cpu; print(cpu.any_nonzero(np.ones(3, np.uint8)))"
@@ -55,7 +55,7 @@ def test_the_compilers_own_setting_is_left_alone():
 def test_a_changed_source_changes_the_digest(monkeypatch, tmp_path):
     for name in ("cache.py", "scalar.py"):
         (tmp_path / name).write_bytes((Path(cache.__file__).parent / name).read_bytes())
-    monkeypatch.setattr(cache, "__file__", str(tmp_path / "cache.py"))
+    monkeypatch.setattr(sources, "__file__", str(tmp_path / "sources.py"))
     before = cache.sources_digest()
     with (tmp_path / "scalar.py").open("a") as source:
         source.write("# changed\n")
