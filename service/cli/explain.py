@@ -24,6 +24,7 @@ _SUBJECTS = {
     "source": "a source that is not what the recipe says",
     "target": "what is wrong with a target",
     "convert": "why a source cannot become the object that a recipe asks for",
+    "kernels": "what became of the kernels that a piece of work ran",
 }
 
 
