@@ -10,5 +10,7 @@ COPY worker worker
 RUN pip install --no-cache-dir --no-deps --no-build-isolation . \
     && useradd --create-home gate && mkdir /data && chown gate /data
 USER gate
+# Compiles the kernels; on another model of processor they are compiled once more, there.
+RUN ninfer-gate selfcheck --device cpu
 VOLUME /data
 ENTRYPOINT ["ninfer-gate"]

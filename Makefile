@@ -40,6 +40,7 @@ $(CHECKPOINT)/.ready: requirements/demo.lock $(READY)
 	@touch $@
 
 demo: $(CHECKPOINT)/.ready ## Serve, push a real checkpoint, convert it, verify every byte (KEEP=1 leaves the service running).
+	@$(BIN)/ninfer-gate selfcheck --device cpu
 	@KEEP=$(KEEP) $(BIN)/python examples/service_demo.py $(MODEL) $(RECIPE) $(DEMO_DATA)
 
 test: $(CHECKPOINT)/.ready ## Run the tests, those on the real checkpoint and in a real browser included.
@@ -76,7 +77,7 @@ docs: $(READY) ## Write the generated pages of docs/.
 	@touch $@
 
 bench: .venv-bench/.ready ## Measure kernels and file work as ratios of one run.
-	.venv-bench/bin/python -m benchmarks.kernels
+	.venv-bench/bin/python -m benchmarks.kernels --json benchmarks/results/kernels.json
 	.venv-bench/bin/python -m benchmarks.files
 
 bench-service: $(READY) ## Upload speed, verification against the command, peak memory of API and worker on 4 GB jobs.

@@ -1,4 +1,4 @@
-"""Kernels against copying memory, against plain numpy and against a torch encoder, in one run.
+"""Kernels against copying memory, against plain numpy and against encoders of others, in one run.
 
 `python -m benchmarks.kernels [--quick] [--json FILE]`. Sources are at least 64 MB and rotate, so that a copy within
 the last-level cache does not pass for memory. Every ratio is of medians taken turn by turn.
@@ -11,53 +11,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.peers import Peer, c_quantizer, encode_numpy, gguf_quantizer, torch_encoder
 from benchmarks.timing import Row, Table, on_threads, paired
-from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, GROUPED, NVFP4, W8G32_F16S, GroupedFormat
+from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, GROUPED, NVFP4, Q4G64_F16S, W8G32_F16S, GroupedFormat
 from ninfer_core.kernels import cpu
 from ninfer_core.kernels.values import CodeStatistics, ErrorSums, GroupedPlanes
 
 ROWS, COLUMNS = 1024, 4096  # 2**22 weights, a production block
 WEIGHTS = ROWS * COLUMNS
 COPY_TARGETS = {"Q4G64_F16S": 0.70, "Q5G64_F16S": 0.50, "Q6G64_F16S": 0.50, "W8G32_F16S": 0.70}
-
-
-def encode_numpy(
-    fmt: GroupedFormat, source: NDArray[np.uint16]
-) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
-    """The canonical encoder with whole-array numpy operations; a byte per code, nibbles packed for Q4."""
-    x = (source.astype(np.uint32) << np.uint32(16)).view(np.float32).reshape(-1, fmt.group)
-    raw = np.abs(x).max(axis=1) / np.float32(fmt.qmax)
-    scale = raw.astype(np.float16)
-    scale[(scale == 0) & (raw > 0)] = np.float16(2.0**-24)
-    inverse = np.float32(1) / np.where(scale == 0, np.float32(1), scale.astype(np.float32))
-    codes = np.clip(np.rint(x * inverse[:, None]), fmt.qmin, fmt.qmax).astype(np.int8).view(np.uint8)
-    if fmt.code_bits < 8:
-        low = codes & 15
-        codes = low[:, 0::2] | low[:, 1::2] << 4
-    return codes, scale.view(np.uint16)
-
-
-def torch_encoder() -> Callable[[GroupedFormat, NDArray[np.uint16]], object] | None:
-    """The usual torch CPU encoder, or None where torch is not installed."""
-    try:
-        import torch
-    except ImportError:
-        return None
-    torch.set_num_threads(2)
-
-    def encode(fmt: GroupedFormat, source: NDArray[np.uint16]) -> object:
-        x = torch.from_numpy(source.view(np.int16)).view(torch.bfloat16).float().view(-1, fmt.group)
-        raw = x.abs().amax(dim=1, keepdim=True) / fmt.qmax
-        scale = raw.half()
-        scale = torch.where((scale == 0) & (raw > 0), torch.full_like(scale, 2.0**-24), scale)
-        inverse = torch.where(scale == 0, torch.zeros_like(raw), 1.0 / scale.float())
-        codes = torch.clamp(torch.round(x * inverse), fmt.qmin, fmt.qmax).to(torch.int8)
-        if fmt.code_bits < 8:
-            low = codes & 15
-            codes = low[:, 0::2] | (low[:, 1::2] << 4)
-        return codes, scale
-
-    return encode
 
 
 class Bench:
@@ -108,6 +70,7 @@ class Bench:
     def encode(self) -> None:
         """Encoding."""
         torch = torch_encoder()
+        self.quantizers()
         for dtype in ("BF16", "F32"):
             buffers = len(self.sources(dtype))
             for fmt in GROUPED:
@@ -145,6 +108,21 @@ class Bench:
                             weights=2 * WEIGHTS,
                             reference_share=2.0,
                         )
+
+    def quantizers(self) -> None:
+        """Our W8 and Q4 from binary32 against Q8_0 and Q4_0, which store as much: other formats, the same work."""
+        values = self.f32.reshape(8, -1).view(np.float32)
+        for name, peer in (("GGUF package, numpy", gguf_quantizer()), ("GGML reference, C", c_quantizer())):
+            for fmt, theirs in ((W8G32_F16S, "Q8_0"), (Q4G64_F16S, "Q4_0")):
+                work = f"encode {fmt.name} from F32 / {theirs}, {name}"
+                if peer is None:
+                    self.table.add(Row(work, "", None, note="not installed"))
+                    continue
+
+                def theirs_once(i: int, peer: Peer = peer, theirs: str = theirs) -> object:
+                    return peer(theirs, values[i % 8])
+
+                self.compare(work, theirs_once, self.encoder(fmt, "F32"), 2)
 
     def planes(self, fmt: GroupedFormat, zero: bool = False) -> list[GroupedPlanes]:
         """Encoded buffers of 64 MB and more in all, or all-zero ones."""
@@ -260,25 +238,19 @@ class Bench:
         """Checks, error sums, canonical re-encode and comparison against a BF16 source."""
         for fmt in GROUPED:
             stored = self.planes(fmt)[:16]
-            again = GroupedPlanes.empty(fmt, ROWS, COLUMNS)
 
-            def whole(
-                i: int,
-                fmt: GroupedFormat = fmt,
-                stored: list[GroupedPlanes] = stored,
-                again: GroupedPlanes = again,
-            ) -> ErrorSums:
+            def whole(i: int, fmt: GroupedFormat = fmt, stored: list[GroupedPlanes] = stored) -> ErrorSums:
                 source, planes = self.bf16[i % 16], stored[i % 16]
                 assert cpu.scan_grouped(fmt, COLUMNS, planes) == 0
-                cpu.encode(fmt, source, "BF16", again)
-                assert cpu.same_planes(again, planes)
-                return cpu.error_sums_grouped(fmt, COLUMNS, planes, source, "BF16")
+                sums = cpu.parity_grouped(fmt, COLUMNS, planes, source, "BF16")
+                assert sums is not None
+                return sums
 
             self.compare(
                 f"parity {fmt.name} with BF16 / memcpy of the source", self.copy("BF16"), whole, 16, 0.30
             )
             self.compare(
-                f"  of which error sums {fmt.name}",
+                f"  error sums alone, any stored words, {fmt.name}",
                 self.copy("BF16"),
                 lambda i, fmt=fmt, stored=stored: cpu.error_sums_grouped(
                     fmt, COLUMNS, stored[i % 16], self.bf16[i % 16], "BF16"

@@ -58,7 +58,17 @@ def test_encode_scan_and_reconstruct_grouped(fmt, dtype):
         cpu.reconstruct_grouped(fmt, source.shape[1], planes, wide)
         cpu.reconstruct_grouped(fmt, source.shape[1], planes, narrow)
         mask = cpu.scan_grouped(fmt, source.shape[1], planes)
-        return [got.rescued, got.clamped, planes.base, planes.high, planes.scales, wide, narrow, mask]
+        sums = cpu.error_sums_grouped(fmt, source.shape[1], planes, source, dtype)
+        assert cpu.parity_grouped(fmt, source.shape[1], planes, source, dtype) == sums
+        # A row of subnormals alone is nothing but error, however small.
+        groups = planes.scales.size // 24
+        stored = planes.part(fmt, 8 * groups, 9 * groups)
+        least = cpu.error_sums_grouped(fmt, source.shape[1], stored, source[8:9], dtype)
+        if dtype in ("BF16", "F32"):
+            assert least.squared_error == least.source_squares > 0
+        words = cpu.error_sums_words(source, wide, dtype, "F32")
+        counts = [got.rescued, got.clamped, planes.base, planes.high, planes.scales, wide, narrow, mask]
+        return [*counts, *map(repr, (sums, least, words))]
 
     both_ways(run)
 

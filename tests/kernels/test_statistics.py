@@ -1,6 +1,8 @@
 """Statistics against counts made one lane at a time."""
 
+import functools
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -68,6 +70,28 @@ def test_grouped_beyond_one_step(fmt, rows, columns):
     lanes[:, :columns] = codes != 0
     zeros = int((~lanes.reshape(rows, groups, fmt.group).any(axis=2)).sum())
     assert_tallies(got, words.scales[:, :groups].reshape(-1).tolist(), zeros)
+
+
+def test_any_number_of_threads_counts_the_same():
+    fmt, seed = GROUPED[0], np.random.default_rng(3)
+    blocks = [GroupedPlanes.empty(fmt, 8, 1_000) for _ in range(12)]
+    for block in blocks:
+        for plane in (block.base, block.scales.view(np.uint8)):
+            plane[:] = seed.integers(0, 256, plane.size)
+
+    def count(block):
+        acc = CodeStatistics.empty(fmt)
+        cpu.statistics_grouped(fmt, 1_000, block, acc)
+        return acc
+
+    def merged(parts):
+        whole = functools.reduce(CodeStatistics.merge, parts)
+        return whole.histogram.tobytes() + whole.tallies.tobytes()
+
+    alone = merged(map(count, blocks))
+    for threads in (1, 2, 5):
+        with ThreadPoolExecutor(threads) as pool:
+            assert merged(pool.map(count, blocks)) == alone
 
 
 @settings(max_examples=30, deadline=None)
