@@ -1,6 +1,6 @@
 """Worker processes forked from one that has loaded everything: a start costs a fork, not seconds of imports and checks.
 
-`python -P -m tests.worker.nursery` reads requests from its standard input, one JSON line each, and answers each with a line.
+`python -m tests.worker.nursery` reads requests from its standard input, one JSON line each, and answers each with a line.
 What it forks runs `worker.__main__` as `python -m worker` does, with a process, a database and an engine of its own, except
 that the processor is proved once, in the process whose kernels they all share. `Rig.start_anew` and
 tests/service/test_serve.py start workers as the command does.
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 _PAUSE = 0.02
+_ROOT = Path(__file__).resolve().parents[2]  # where the package `tests` is found
 
 
 class Nursery:
@@ -34,7 +35,7 @@ class Nursery:
         """Its answer."""
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                [sys.executable, "-m", __name__], cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
             )
             atexit.register(self._end, self._process)
         assert self._process.stdin is not None

@@ -109,7 +109,7 @@ def test_killed_while_it_composes(
     with rig(tmp_path / "data", shard_bytes=400_000) as made:
         job_id = ask(made, material, "convert")
         total = len(undisturbed["convert"]["shards"]) - 1  # the last stands for the composing
-        worker = made.started()
+        worker = made.start_anew()
         until("every shard is done", lambda: made.shards_done(job_id) >= total)
         worker.kill()
         made.started()
