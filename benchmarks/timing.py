@@ -1,6 +1,7 @@
 """Timing helpers: medians over rotated buffers, ratios within one run, and an aligned table."""
 
 import json
+import os
 import platform
 import statistics
 import time
@@ -82,6 +83,9 @@ class Table:
 
     title: str
     rows: list[Row] = field(default_factory=list)
+    load: float | None = field(
+        default_factory=lambda: os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    )
 
     def add(self, row: Row) -> None:
         """Keep a row and print it."""
@@ -95,5 +99,7 @@ class Table:
 
     def write(self, path: Path) -> None:
         """The same as JSON."""
-        content = {"title": self.title, "rows": [asdict(row) | {"verdict": row.verdict} for row in self.rows]}
+        rows = [asdict(row) | {"verdict": row.verdict} for row in self.rows]
+        machine = {"architecture": platform.machine(), "processors": os.cpu_count(), "load": self.load}
+        content = {"title": self.title, "machine": machine, "rows": rows}
         path.write_text(json.dumps(content, indent=1) + "\n")
