@@ -16,7 +16,7 @@ from ninfer_core.recipes.preflight import source_tasks
 from ninfer_core.verify import unreferenced
 from ninfer_core.verify.against import Against
 from ninfer_core.verify.basis import Basis, settle
-from ninfer_core.verify.checks import LISTING_CHECKS, WORD_CHECKS, Asked, CheckName
+from ninfer_core.verify.checks import LISTING_CHECKS, Asked, CheckName
 from ninfer_core.verify.entries import Entries
 from ninfer_core.verify.faults import Fault
 from ninfer_core.verify.files import digest_tasks, take_digests
@@ -130,11 +130,14 @@ class _Pass:
         ]
         tasks += [relation.task for relation in self._relations if relation.task is not None]
         self._counts: list[int] = []  # tasks of each readable object
+        self._again = 0  # bytes of objects whose words are looked at
         for item in items:
             before = len(tasks)
             if item.ordinal not in known.objects:
                 tasks += self._object_tasks(item, item.ordinal in with_files)
             self._counts.append(len(tasks) - before)
+        if not self._digested:  # nothing in it counts by itself
+            tasks = [Task(one.bytes, partial(_counted, pool, one)) for one in tasks]
         self.tasks: Sequence[Task[[], Outcome]] = tasks
         self.totals = Totals(len(artifact.objects), self._bytes_ahead(stored))
 
@@ -250,9 +253,7 @@ class _Pass:
         if not self._digested:
             return sum(task.bytes for task in self.tasks)
         read = [item for item in self._artifact.readable if item.ordinal not in self._known.objects]
-        words = self._asked.checks & WORD_CHECKS or self._basis.plans or self._basis.claims
-        again = sum(item.bytes for item in read if isinstance(item, TensorObject)) if words else 0
-        return (0 if self._known.files else stored) + sum(item.bytes for item in read) + again
+        return (0 if self._known.files else stored) + sum(item.bytes for item in read) + self._again
 
     def _object_tasks(self, item: TensorObject | ResourceObject, with_file: bool) -> Iterator[Task[[], Part]]:
         """Those of one object; its digest may come `with_file`."""
@@ -266,7 +267,9 @@ class _Pass:
             claims = self._basis.claims.get(item.ordinal, ())
             payload, sample = self._artifact.payload, self._against.sample
             facts = (item, payload, self._asked, tensor_plan, claims, sample)
-            yield from TensorPass(*facts, self.pool, digested=with_file).tasks()
+            steps = TensorPass(*facts, self.pool, digested=with_file)
+            self._again += steps.bytes_ahead
+            yield from steps.tasks()
             return
         resource_plan = plan if isinstance(plan, ResourcePlan) else None
         source = 0 if resource_plan is None else resource_plan.source.size
@@ -293,6 +296,12 @@ class _Pass:
             where = {"file": plan.source.name}
             part.faults.append(Fault("parity.resource_mismatch", 1, where, want, have, message))
         return part
+
+
+def _counted(pool: Pool, task: Task[[], Outcome]) -> Outcome:
+    outcome = task.run()
+    pool.advance(task.bytes)
+    return outcome
 
 
 def _of_digest(found: str | Unread | None) -> list[Part]:

@@ -77,10 +77,20 @@ class TensorPass:
         """One task for a small tensor; a digest and one task a block for a large one; then what else there is."""
         yield from self._own_tasks()
         yield from object_tasks(self.item, self.payload, self.claims, self.pool)
-        if self.plan is not None and self.rows is not None:
-            for block in blocks_of(self.item, self.rows):
+        if self.plan is not None:
+            for block in self._sampled_blocks:
                 source = self.plan.source_bytes(block.rows * block.columns)
                 yield Task(self._share(block) + source, partial(recorded, self.pool, self._sampled, block))
+
+    @property
+    def bytes_ahead(self) -> int:
+        """Those of words that its tasks will look at, digests aside."""
+        looked_at = self.item.bytes if self.reads_words else 0
+        return looked_at + sum(map(self._share, self._sampled_blocks))
+
+    @property
+    def _sampled_blocks(self) -> Iterator[Block]:
+        yield from () if self.rows is None else blocks_of(self.item, self.rows)
 
     def _own_tasks(self) -> Iterator[Task[[], Part]]:
         item = self.item
@@ -225,7 +235,12 @@ class TensorPass:
             return None  # the comparison says so
 
     def _share(self, block: Block) -> int:
-        return block.rows * block.columns * self.item.bytes // max(1, elements(self.item.shape))
+        """Bytes of the tensor that a block stands for; of all blocks together exactly those of the tensor."""
+        count = max(1, elements(self.item.shape))
+        width = self.item.shape[-1] if block.row else 0
+        before = block.row * width + block.rows * block.column
+        after = before + block.rows * block.columns
+        return after * self.item.bytes // count - before * self.item.bytes // count
 
     def _compare(self, block: Block, planes: Planes, part: Part, tried: Source | None = None) -> None:
         if self.derivation is None:

@@ -17,12 +17,15 @@ from ninfer_core.io import DiskFile
 from ninfer_core.kernels.sha256 import available
 from ninfer_core.opening import open_path
 from ninfer_core.verify import asked, prepare
+from ninfer_core.verify.against import Against
+from ninfer_core.verify.checks import CheckName
 from ninfer_core.verify.hashing import hashing
 from ninfer_core.verify.held import of_artifact
 from ninfer_core.verify.outcomes import Digested
+from ninfer_core.verify.sample import Sample
 from tests.build import EVERYTHING, plan, run, write_checkpoint
 from tests.mixed import mixed_checkpoint
-from tests.shards import prepared, run_by_shards
+from tests.shards import prepared, run_by_shards, small_blocks
 
 WAYS = ["processor", "hashlib", "hashlib with a helper"]
 PIECE = 1000  # bytes that are read at a time
@@ -215,7 +218,30 @@ def test_progress_is_what_was_announced(
             opened.kind, opened.files, opened.entry, asked(EVERYTHING), workers=threads, progress=done.append
         )
         whole.pool.run(task.run for task in whole.tasks)
-    assert sum(done) == pytest.approx(whole.totals.bytes, rel=0.02)
+    assert sum(done) == whole.totals.bytes
+
+
+@pytest.mark.parametrize(
+    ("checks", "fraction"),
+    [(("structure",), None), (("parity",), None), (("parity",), 0.3), ((*EVERYTHING, "parity"), 0.3)],
+    ids=["listing", "parity", "a sample", "a sample and all words"],
+)
+def test_progress_of_passes_that_do_less_or_more(
+    checks: tuple[CheckName, ...], fraction: float | None, tmp_path: Path, held: pytest.MonkeyPatch
+):
+    small_blocks(held, 4096)
+    bound = plan(*mixed_checkpoint(tmp_path))
+    convert(bound, tmp_path / "a.ninfer")
+    sample = None if fraction is None else Sample(fraction)
+    against = Against(bound, sample=sample) if "parity" in checks else None
+    done: list[int] = []
+    with open_path(tmp_path / "a.ninfer") as opened:
+        files = (opened.kind, opened.files, opened.entry)
+        whole = prepare(*files, asked(checks), against, workers=1, progress=done.append)
+        report = whole.conclude(whole.pool.run(task.run for task in whole.tasks))
+    assert report.verdict == "passed"
+    assert (report.sample is None) == (fraction is None)
+    assert sum(done) == whole.totals.bytes > 0
 
 
 def test_a_pass_can_be_stopped_within_a_file(
