@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numba import cuda
 
-from ninfer_core.formats import GroupedFormat
+from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, NVFP4, GroupedFormat
 from ninfer_core.kernels import scalar
 from ninfer_core.kernels.gpu_memory import DeviceArray, Memory
 from ninfer_core.kernels.gpu_tiles import (
@@ -27,9 +27,8 @@ from ninfer_core.kernels.matvec import (
     E2M1_VALUES,
     E4M3_VALUES,
     Vector,
-    activation_vector,
     grouped_rows,
-    output_words,
+    require_matrix,
     require_row_scales,
     require_tiles,
 )
@@ -128,8 +127,8 @@ def matvec_grouped(
     out: Words16,
 ) -> None:
     """See `matvec.matvec_grouped`. Raises: DeviceFailed."""
-    rows, vector = grouped_rows(fmt, columns, planes), activation_vector(activation, columns)
-    target, per_row = output_words(out, rows), groups_per_row(fmt, columns)
+    rows, per_row = grouped_rows(fmt, columns, planes), groups_per_row(fmt, columns)
+    vector, target = require_matrix(fmt, rows, columns, activation, out, "cuda")
 
     def run(begin: int, end: int) -> None:
         part = planes.part(fmt, begin * per_row, end * per_row)
@@ -147,8 +146,8 @@ def matvec_row(memory: Memory, codes: Words8, scales: Words16, activation: Words
     """See `matvec.matvec_row`. Raises: DeviceFailed."""
     rows, columns = codes.shape
     require_row_scales(codes, scales)
-    vector, factors = activation_vector(activation, columns), values_of_binary32(expand_bf16(scales))
-    target = output_words(out, rows)
+    vector, target = require_matrix(FP8_E4M3FN_ROW_BF16S, rows, columns, activation, out, "cuda")
+    factors = values_of_binary32(expand_bf16(scales))
 
     def run(begin: int, end: int) -> None:
         own, e4m3 = memory.upload("codes", codes[begin:end]), memory.upload("e4m3", E4M3_VALUES)
@@ -165,8 +164,9 @@ def matvec_nvfp4(
     """See `matvec.matvec_nvfp4`. Raises: DeviceFailed."""
     rows, columns = out.size, activation.size
     require_tiles(codes, scales, rows, columns)
-    vector, over = activation_vector(activation, columns), float(finite_value(BINARY32, divisor))
-    nibbles, blocks, target = codes.reshape(-1), scales.reshape(-1), output_words(out, rows)
+    vector, target = require_matrix(NVFP4, rows, columns, activation, out, "cuda")
+    over = float(finite_value(BINARY32, divisor))
+    nibbles, blocks = codes.reshape(-1), scales.reshape(-1)
 
     def run(first: int, last: int) -> None:  # stripes of 128 rows, which share tiles
         begin, end = first * TILE_ROWS, last * TILE_ROWS

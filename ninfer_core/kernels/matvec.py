@@ -11,9 +11,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ninfer_core.formats import GroupedFormat
+from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, NVFP4, GroupedFormat, NumericFormat
 from ninfer_core.kernels.cache import inline, kernel
 from ninfer_core.kernels.reconstruct import fp8_values
+from ninfer_core.kernels.registry import find_kernel
+from ninfer_core.kernels.sources import DeviceClass
 from ninfer_core.kernels.tiles import (
     LANES,
     LINE,
@@ -179,27 +181,44 @@ def require_tiles(codes: Words8, scales: Words8, rows: int, columns: int) -> Non
         )
 
 
+def require_matrix(
+    fmt: NumericFormat, rows: int, columns: int, activation: Words16, out: Words16, device_class: DeviceClass
+) -> tuple[Vector, Words16]:
+    """The vector in the type of its sums, and the output. Raises: ValueError; NoKernel, outside of the regime.
+
+    The criterion says nothing of 2**20 terms, so no kernel answers for them.
+    """
+    vector, target = activation_vector(activation, columns), output_words(out, rows)
+    find_kernel("matvec", fmt, "BF16", device_class, shape=(rows, columns))
+    return vector, target
+
+
 def matvec_grouped(
     fmt: GroupedFormat, columns: int, planes: GroupedPlanes, activation: Words16, out: Words16
 ) -> None:
-    """BF16 words [rows] of a block of whole rows times an activation [columns]."""
-    target = output_words(out, grouped_rows(fmt, columns, planes))
+    """BF16 words [rows] of a block of whole rows times an activation [columns]. Raises: ValueError, NoKernel."""
+    rows = grouped_rows(fmt, columns, planes)
+    vector, target = require_matrix(fmt, rows, columns, activation, out, "cpu")
     parts = (read_only(planes.base), read_only(planes.high), read_only(planes.scales))
-    grouped(fmt.code_bits, fmt.group, columns, parts, activation_vector(activation, columns), target)
+    grouped(fmt.code_bits, fmt.group, columns, parts, vector, target)
 
 
 def matvec_row(codes: Words8, scales: Words16, activation: Words16, out: Words16) -> None:
-    """FP8 rows, codes [rows, columns] and scales [rows], times an activation [columns]."""
+    """FP8 rows, codes [rows, columns] and scales [rows], times an activation [columns]. Raises: ValueError, NoKernel."""
     rows, columns = codes.shape
     require_row_scales(codes, scales)
+    vector, target = require_matrix(FP8_E4M3FN_ROW_BF16S, rows, columns, activation, out, "cpu")
     own, factors = read_only(codes).reshape(codes.shape), values_of_binary32(expand_bf16(scales))
-    rows_of_fp8(own, factors, activation_vector(activation, columns), output_words(out, rows))
+    rows_of_fp8(own, factors, vector, target)
 
 
 def matvec_nvfp4(codes: Words8, scales: Words8, divisor: int, activation: Words16, out: Words16) -> None:
-    """NVFP4 rows: packed codes [rows * columns / 2] and scales in the tiles of their layout, over one divisor word."""
+    """NVFP4 rows: packed codes [rows * columns / 2] and scales in the tiles of their layout, over one divisor word.
+
+    Raises: ValueError, NoKernel.
+    """
     rows, columns = out.size, activation.size
     require_tiles(codes, scales, rows, columns)
-    vector, over = activation_vector(activation, columns), float(finite_value(BINARY32, divisor))
-    target, sixteens = output_words(out, rows), read_only(codes).view(np.uint64)
+    vector, target = require_matrix(NVFP4, rows, columns, activation, out, "cpu")
+    over, sixteens = float(finite_value(BINARY32, divisor)), read_only(codes).view(np.uint64)
     nvfp4(sixteens, read_only(scales), over, columns, E2M1_VALUES, E4M3_VALUES, vector, target)

@@ -6,6 +6,8 @@ import pytest
 from ninfer_core import matvec as oracle
 from ninfer_core.formats import FORMATS, FP8_E4M3FN_ROW_BF16S, GROUPED, NVFP4, QUANTIZED, W8G32_F16S
 from ninfer_core.kernels import matvec
+from ninfer_core.kernels.registry import NoKernel
+from ninfer_core.kernels.values import GroupedPlanes
 from tests.kernels.consumed import FAULTS, GROUPED_FAULTS, Matrix, random_matrix, target_shapes
 from tests.kernels.floating_mode import flush_to_zero, flushing
 
@@ -84,3 +86,23 @@ def test_sizes_that_do_not_go_together_are_refused():
     blocks = random_matrix(NVFP4, 128, 64)
     with pytest.raises(ValueError, match="do not hold"):
         Matrix(NVFP4, 128, 128, blocks.planes).times(matvec, np.zeros(128, np.uint16))
+
+
+@pytest.mark.parametrize("columns", [1 << 20, (1 << 20) - 128])
+def test_as_many_terms_as_the_criterion_does_not_bound_are_refused(columns):
+    activation, out = np.zeros(columns, np.uint16), np.ones(1, np.uint16)
+    grouped = GroupedPlanes.empty(W8G32_F16S, 1, columns)
+    for plane in (grouped.base, grouped.scales):
+        plane.fill(0)
+    asked = (
+        lambda: matvec.matvec_row(np.zeros((1, columns), np.uint8), np.zeros(1, np.uint16), activation, out),
+        lambda: matvec.matvec_grouped(W8G32_F16S, columns, grouped, activation, out),
+    )
+    for ask in asked:
+        if columns < 1 << 20:
+            ask()
+            assert out[0] == 0
+        else:
+            with pytest.raises(NoKernel, match=r"does not take the shape \[1, 1048576\]"):
+                ask()
+            assert out[0] == 1

@@ -1,5 +1,6 @@
 """Kernels are a closed whitelist, and a device is what could change their answers."""
 
+import ast
 import os
 import shutil
 import subprocess
@@ -59,26 +60,81 @@ def test_a_shape_outside_of_the_regime_is_refused() -> None:
     assert find_kernel("statistics", I32, None, "cpu", shape=()).regime.name == "any-words"
 
 
-def test_sources_of_the_gpu_do_not_change_kernels_of_the_processor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for path in Path(sources.__file__).parent.glob("*.py"):
-        shutil.copy(path, tmp_path)
-    monkeypatch.setattr(sources, "__file__", str(tmp_path / "sources.py"))
+PACKAGE = Path(sources.__file__).parents[1]
+# Imported by kernels, or by what these import, and no answer goes through them: names, errors, types, whole payloads.
+BESIDE_ANSWERS = {
+    "compute.py",
+    "errors.py",
+    "identity.py",
+    "locked.py",
+    "registry.py",
+    "retired.py",
+    "layouts/__init__.py",
+    "layouts/arrays.py",
+    "layouts/contiguous.py",
+    "layouts/row_scale.py",
+}
 
-    def digests() -> tuple[str, str]:
-        cpu, cuda = (sources.digest_of(sources.source_files(one)) for one in ("cpu", "cuda"))
-        return cpu, cuda
+
+def imported(path: Path) -> set[Path]:
+    """Modules of the package that a module imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ninfer_core"):
+            place = PACKAGE.parent / str(node.module).replace(".", "/")
+            for name in node.names:
+                candidates = (place / f"{name.name}.py", place.with_suffix(".py"), place / "__init__.py")
+                found.add(next(one for one in candidates if one.exists()))
+    return found
+
+
+def test_whatever_an_answer_goes_through_is_in_the_digest() -> None:
+    told = set(sources.source_files("cuda"))
+    reached, left = set(told), list(told)
+    while left:
+        for path in imported(left.pop()) - reached:
+            reached.add(path)
+            left.append(path)
+    names = {path.relative_to(PACKAGE).as_posix() for path in reached - told}
+    names -= {f"kernels/{name}" for name in (*sources._BESIDE, *sources._HANDING_ON)}
+    assert names == BESIDE_ANSWERS
+    assert not {"kernels/host.py", "words.py"} & names
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "compiled_anew"),
+    [
+        ("kernels/gpu_more.py", {"cuda"}, False),
+        ("kernels/registry.py", set(), False),  # what lists kernels computes nothing
+        ("kernels/host.py", {"cpu", "cuda"}, False),
+        ("kernels/scalar.py", {"cpu", "cuda"}, True),
+        ("words.py", {"cpu", "cuda"}, True),
+        ("reconstruct.py", {"cpu", "cuda"}, True),
+        ("formats.py", {"cpu", "cuda"}, True),
+        ("layouts/row_split.py", {"cpu", "cuda"}, True),
+        ("encoders/maxabs_f16.py", {"cpu", "cuda"}, True),
+    ],
+)
+def test_a_changed_source_is_another_kernel(
+    name: str, changed: set[str], compiled_anew: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in (".", "kernels", "layouts", "encoders"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        for path in (PACKAGE / folder).glob("*.py"):
+            shutil.copy(path, tmp_path / folder)
+    monkeypatch.setattr(sources, "__file__", str(tmp_path / "kernels" / "sources.py"))
+
+    def digests() -> dict[str, str]:
+        own = {one: sources.sources_digest.__wrapped__(one) for one in ("cpu", "cuda")}
+        return {**own, "compiled": sources.digest_of(sources.source_files("cpu"))}
 
     before = digests()
-    assert before == (sources.sources_digest("cpu"), sources.sources_digest("cuda"))
-    (tmp_path / "gpu_more.py").write_text("")
-    assert digests()[0] == before[0]
-    assert digests()[1] != before[1]
-    (tmp_path / "registry.py").write_text("")  # what lists kernels computes nothing
-    assert digests()[0] == before[0]
-    (tmp_path / "scalar.py").write_text("")
-    assert digests()[0] != before[0]
+    with (tmp_path / name).open("a") as source:
+        source.write("# changed\n")
+    after = digests()
+    assert {one for one in after if after[one] != before[one]} == changed | (
+        {"compiled"} if compiled_anew else set()
+    )
 
 
 def test_the_processor_is_always_here_and_comes_first() -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from ninfer_core import matvec as oracle
 from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, NVFP4, Q5G64_F16S, QUANTIZED, W8G32_F16S
+from ninfer_core.kernels.registry import NoKernel
 from tests.kernels.consumed import Matrix, lost_lane, natural_order, random_matrix, swapped_nibbles
 
 formats = pytest.mark.parametrize("fmt", QUANTIZED, ids=lambda f: f.name)
@@ -61,3 +62,11 @@ def test_sizes_that_do_not_go_together_are_refused(simulated):
         matrix.times(simulated, np.zeros(63, np.uint16))
     with pytest.raises(ValueError, match="output must"):
         Matrix(matrix.format, 3, 64, matrix.planes).times(simulated, np.zeros(64, np.uint16))
+
+
+def test_as_many_terms_as_the_criterion_does_not_bound_are_refused(simulated):
+    columns, out = 1 << 20, np.ones(1, np.uint16)
+    with pytest.raises(NoKernel, match="does not take the shape"):
+        simulated.matvec_row(
+            np.zeros((1, columns), np.uint8), np.zeros(1, np.uint16), np.zeros(columns, np.uint16), out
+        )
