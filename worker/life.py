@@ -101,7 +101,7 @@ class Life:
     def run(self) -> int:
         """The exit code, when a signal or the end of the supervisor has ended it.
 
-        Raises at start: SelfCheckFailed, NoDevice, SQLAlchemyError.
+        Raises: SelfCheckFailed, when a device was found wrong; at start NoDevice and SQLAlchemyError too.
         """
         try:
             self._prove()
@@ -125,7 +125,11 @@ class Life:
             if not self._pulse.beat():
                 log.warning("worker.supervisor_gone")
                 break
+            if self._devices.refused is not None:
+                break
         self._drain()
+        if self._devices.refused is not None:
+            raise self._devices.refused
         return 0
 
     def _prove(self) -> None:

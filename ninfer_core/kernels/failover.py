@@ -61,6 +61,10 @@ class FailingOver:
         self._failed = False
         self._failures = Failures()
 
+    def leave(self) -> None:
+        """Ask the first no more: it was found wrong."""
+        self._failed = True
+
     @property
     def device(self) -> Device:
         """The one that is asked first."""

@@ -22,11 +22,12 @@ from service.dashboard.render import HEADERS, page
 from service.dashboard.states import STATES
 from service.dashboard.verdicts import waiting
 from service.errors import SelfCheckNotFound
+from service.evidence import Evidence, standing
 from service.jobs import Sent
 from service.records import jobs, selfchecks
 from service.records.models import Job, SelfCheck, SelfCheckResult
 from service.records.types import new_id, now
-from service.selfchecks import Check, Evidence, SelfCheckView
+from service.selfchecks import Check, SelfCheckView
 
 router = APIRouter(route_class=PageRoute)
 CHECKS, DEVICES, WRONG = 20, 12, 8
@@ -79,7 +80,7 @@ class Column:
 def listing(visiting: Visiting, request: Request, cursor: Text = None) -> Response:
     """The matrix of formats and devices, then the self-checks, newest first."""
     with visiting.parts.database.read() as session:
-        found = cases.standing(session, visiting.project_id)
+        found = standing(session, visiting.project_id)
         listed = selfchecks.page(session, visiting.project_id, limit=CHECKS, cursor=cursor)
         counts = selfchecks.counts(session, [row.id for row in listed.items])
         alive = alive_workers(session, visiting.parts)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ninfer_core.kernels.registry import KERNELS
-from service import selfchecks
+from service import evidence, selfchecks
 from service.records import selfchecks as rows
 from service.records.database import Database
 from service.records.models import DEFAULT_PROJECT as P
@@ -22,7 +22,7 @@ FORMER = f"sha256:{'9' * 64}"
 
 def outcomes(session: Any, wanted: Wanted = ENCODE, **more: Any) -> set[tuple[str, str]]:
     """(level, outcome) of what counts."""
-    found = selfchecks.current_evidence(session, P, wanted, **more)
+    found = evidence.current_evidence(session, P, wanted, **more)
     return {(item.check.level, item.result.outcome) for item in found}
 
 
@@ -52,7 +52,7 @@ def test_nothing_counts_that_is_another_kernels_or_another_projects(database: Da
         assert outcomes(session) == set()
         stored(session, document(GPU, digest=FORMER))
         assert outcomes(session) == set()
-        assert len(selfchecks.standing(session, P, ENCODE)) == 3  # one for each dtype: kept, and not current
+        assert len(evidence.standing(session, P, ENCODE)) == 3  # one for each dtype: kept, and not current
         stored(session, document(GPU))
         stored(session, document(GPU, digest=FORMER, failed=(KERNEL,)))  # a worker of the former version
         assert outcomes(session) == {("full", "passed")}
@@ -77,15 +77,29 @@ def test_a_failure_stands_until_as_much_has_passed(database: Database) -> None:
         stored(session, document(GPU, "quick"))
         assert outcomes(session, one) == {("full", "error")}
         assert outcomes(session) == {("quick", "passed")}  # the other kernels are none the worse
-        refuted = selfchecks.refuted(session, P, GPU)
+        refuted = evidence.refuted(session, P, GPU)
         assert refuted is not None
         assert refuted.result.kernel == wrong[0]
-        assert selfchecks.refuted(session, P, {**GPU, "driver": "590.1"}) is None
+        assert evidence.refuted(session, P, {**GPU, "driver": "590.1"}) is None
         stored(session, document(GPU, "full"))
         assert outcomes(session, one) == {("full", "passed")}
-        assert selfchecks.refuted(session, P, GPU) is None
+        assert evidence.refuted(session, P, GPU) is None
         stored(session, document(GPU, "quick", unchecked=wrong))
         assert outcomes(session, one) == {("full", "passed")}  # to say nothing takes nothing back
+
+
+def test_a_failure_is_lifted_by_a_check_of_a_whitelist_that_has_grown(database: Database) -> None:
+    """The kernel is the same, and what else was checked is not: it is the kernel's evidence all the same."""
+    with database.write() as session:
+        stored(session, document(GPU, failed=(KERNEL,)))
+        for outcome in ("not_checked", "passed"):
+            assert ("full", "failed") in outcomes(session)
+            assert evidence.refuted(session, P, GPU) is not None
+            said = document(GPU, unchecked=(KERNEL,) if outcome == "not_checked" else ())
+            fewer = [one for one in said["kernels"] if one["kernel"] == KERNEL]
+            stored(session, {**said, "kernels": fewer})
+        assert outcomes(session) == {("full", "passed")}
+        assert evidence.refuted(session, P, GPU) is None
 
 
 def test_a_device_that_changed_leaves_no_evidence(database: Database, monkeypatch: Any) -> None:
@@ -97,7 +111,7 @@ def test_a_device_that_changed_leaves_no_evidence(database: Database, monkeypatc
         monkeypatch.setattr(selfchecks, "machine", lambda: name_key("another machine"))
         stored(session, document(GPU, "quick"))
         assert outcomes(session) == {("quick", "passed")}
-        found = selfchecks.current_evidence(session, P, ENCODE)
+        found = evidence.current_evidence(session, P, ENCODE)
         assert {item.check.driver for item in found} == {"580.95", "590.1"}  # both drivers are somewhere
 
 
@@ -123,7 +137,7 @@ def test_what_workers_find_as_they_start_does_not_pile_up(database: Database) ->
 def test_every_kernel_is_listed_with_what_stands(database: Database) -> None:
     with database.write() as session:
         stored(session, document(CPU, failed=("parity.BF16.BF16.cpu",)))
-        found = {kernel.name: evidence for kernel, evidence in selfchecks.kernels(session, P)}
+        found = {kernel.name: stands for kernel, stands in evidence.kernels(session, P)}
     assert list(found) == list(KERNELS.names)
     assert found[KERNEL] == []
     assert [item.result.outcome for item in found["parity.BF16.BF16.cpu"]] == ["failed"]

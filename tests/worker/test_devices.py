@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ninfer_core.kernels import devices as here
@@ -17,7 +18,7 @@ from ninfer_core.kernels.processor import cpu_processor
 from ninfer_core.kernels.registry import KERNELS
 from ninfer_core.selfcheck import run as core
 from ninfer_core.selfcheck.result import evidence_key
-from service import selfchecks
+from service import evidence, selfchecks
 from service.records import jobs, runs
 from service.records import selfchecks as rows
 from service.records.selfchecks import Wanted
@@ -51,7 +52,13 @@ def made(tmp_path: Path) -> Iterator[Rig]:
 def answering(found: dict[str, Any]) -> Callable[..., Any]:
     """A self-check that says this of whatever device it is asked about, one kernel after the other."""
 
-    def check(device: Device, level: str, seed: int, progress: Callable[[int, int, str], None]) -> Any:
+    def check(
+        device: Device,
+        level: str,
+        seed: int,
+        progress: Callable[[int, int, str], None],
+        only: str | None = None,
+    ) -> Any:
         said = {**found, "level": level, "seed": seed}
         total = len(said["kernels"])
         for done in range(total + 1):
@@ -180,6 +187,58 @@ def test_a_full_check_that_failed_stands_against_a_quick_pass(made: Rig, with_gp
     assert proved(made, "auto").find("auto").name == "cuda:0"
 
 
+def test_a_gpu_that_is_found_wrong_is_worked_on_no_longer(made: Rig, with_gpu: dict[str, Any]) -> None:
+    """By a job of whatever worker, while this one works on it."""
+    devices, forced = proved(made, "auto"), proved(made, "cuda:0")
+    given = devices.processor()
+    assert isinstance(given, FailingOver)
+    with made.parts.database.write() as session:
+        stored(session, document(GPU, "full", failed=("encode.Q4G64_F16S.BF16.cuda",)))
+    assert devices.processor() is cpu_processor()
+    assert devices.find("auto").name == "cpu"
+    assert devices.find("cuda:0").name == "cuda:0"  # what ran there before still tells so
+    assert not given.same_bytes(np.zeros(1, np.uint8), np.ones(1, np.uint8))
+    assert (
+        given.scan_row(np.zeros((1, 8), np.uint8), np.zeros(1, np.uint16)) == 0
+    )  # `first` has no such method
+    assert given.failures() == ()
+    assert devices.refused is None
+    with pytest.raises(SelfCheckFailed, match="the last full self-check of cuda:0"):
+        forced.processor()
+    assert forced.refused is not None
+
+
+def test_a_processor_that_is_found_wrong_is_asked_again(
+    made: Rig, with_gpu: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = "encode.Q4G64_F16S.BF16.cpu"
+    asked: list[tuple[str, str | None]] = []
+    found = {"quick": document(CPU, "quick"), "full": document(CPU, "full", failed=(wrong,))}
+
+    def check(device: Device, level: str, seed: int, progress: Any, only: str | None = None) -> Any:
+        asked.append((level, only))
+        kernels = [one for one in found[level]["kernels"] if only in (None, one["kernel"])]
+        outcome = "failed" if any(one["outcome"] != "passed" for one in kernels) else "passed"
+        return SimpleNamespace(as_json=lambda: {**found[level], "kernels": kernels, "outcome": outcome})
+
+    monkeypatch.setattr(proof, "check", check)
+    devices = proved(made, "cpu")
+    with made.parts.database.write() as session:
+        stored(session, document(CPU, "full", failed=(wrong,)))
+    with pytest.raises(SelfCheckFailed, match="encode"):
+        devices.processor()
+    assert devices.refused is not None
+    asked.clear()
+    with pytest.raises(SelfCheckFailed, match="case ties, row 3"):
+        proved(made, "cpu")
+    assert asked == [("quick", None), ("full", wrong)]
+    found["full"] = document(CPU, "full")
+    assert proved(made, "cpu").processor() is cpu_processor()
+    asked.clear()
+    assert proved(made, "cpu").processor() is cpu_processor()
+    assert asked == [("quick", None)]
+
+
 def test_a_device_that_is_named_has_to_be_here(made: Rig, with_gpu: dict[str, Any]) -> None:
     with pytest.raises(NoDevice, match="cuda:1"):
         proved(made, "cuda:1")
@@ -220,7 +279,7 @@ def test_what_workers_tell_is_merged(made: Rig, with_gpu: dict[str, Any]) -> Non
 def test_workers_prove_themselves(shared: Rig) -> None:
     """A real one: what it found as it started counts, and a job finds the same."""
     with shared.parts.database.read() as session:
-        found = selfchecks.current_evidence(session, PROJECT, Wanted(device_class="cpu"))
+        found = evidence.current_evidence(session, PROJECT, Wanted(device_class="cpu"))
         assert {item.result.kernel for item in found} == {
             kernel.name for kernel in KERNELS if kernel.device_class == "cpu"
         }

@@ -62,6 +62,7 @@ def _check(context: Context, job_id: str) -> Answer:
         jobs.finish(session, job_id, document["outcome"])
 
     context.write(job_id, conclude)
+    context.devices.look_again()
     return DONE
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from service import selfchecks
+from service import evidence, selfchecks
 from service.api.parameters import DIGEST, CallerParam, Paging, PartsParam, SelfCheckId
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
@@ -93,5 +93,5 @@ def kernels(parts: PartsParam, caller: CallerParam, query: Annotated[KernelQuery
     """With what stands of each on every device that was checked; what is not listed here is refused everywhere."""
     wanted = Wanted(**query.model_dump(exclude={"max_age_seconds"}))
     with parts.database.read() as session:
-        found = selfchecks.kernels(session, caller.project_id, wanted, query.max_age_seconds)
-        return KernelsRead(items=[KernelRead.of(kernel, evidence) for kernel, evidence in found])
+        found = evidence.kernels(session, caller.project_id, wanted, query.max_age_seconds)
+        return KernelsRead(items=[KernelRead.of(kernel, stands) for kernel, stands in found])

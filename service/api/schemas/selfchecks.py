@@ -7,12 +7,12 @@ from pydantic import Field
 
 from ninfer_core.kernels.registry import Kernel
 from service.api.schemas.base import Answer, Digest, Id, Sent
+from service.evidence import Evidence
 from service.selfchecks import (
     AUTO,
     DEVICES,
     Check,
     DeviceClass,
-    Evidence,
     Level,
     ResultOutcome,
     SelfCheckView,

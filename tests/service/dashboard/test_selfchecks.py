@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from service.dashboard.selfchecks import _age, _columns
+from service.evidence import standing
 from service.records import jobs
 from service.records.models import DEFAULT_PROJECT
-from service.selfchecks import standing
 from tests.service.dashboard.app import Served
 from tests.service.dashboard.checking import BROKEN, UNCHECKED, WRONG
 from tests.service.dashboard.conftest import World
