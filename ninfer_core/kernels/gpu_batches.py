@@ -1,4 +1,4 @@
-"""Grouped blocks on their way to a CUDA device: cut into whole tiles, as much at once as memory allows."""
+"""Blocks on their way to a CUDA device: cut into whole tiles or rows, as much at once as memory and a launch allow."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ninfer_core.formats import GroupedFormat
-from ninfer_core.kernels.gpu_memory import DeviceArray, Memory
-from ninfer_core.kernels.matvec import grouped_rows
+from ninfer_core.kernels.gpu_memory import MOST_BLOCKS, DeviceArray, Memory
+from ninfer_core.kernels.matvec import grouped_rows, require_row_scales
 from ninfer_core.kernels.tiles import LANES, LINE
-from ninfer_core.kernels.values import GroupedPlanes
+from ninfer_core.kernels.values import SOURCE_DTYPES, GroupedPlanes
 from ninfer_core.layouts.row_split import groups_per_row
 
+Words = NDArray[Any]
+
 MOST_TILES: Final = 1 << 15  # at once: what is kept for each takes some 2 KB
+SPAN: Final = 8192  # lanes of a row of FP8 codes that a block of threads has
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class Batch:
         """Tiles, each of one row."""
         return self.rows * -(-self.columns // LANES)
 
-    def words(self, source: NDArray[Any]) -> NDArray[Any]:
+    def words(self, source: Words) -> Words:
         """Those of a block's flat source words that belong to the batch."""
         return source[self.first : self.first + self.lanes]
 
@@ -79,3 +82,31 @@ def upload_planes(memory: Memory, planes: GroupedPlanes) -> tuple[DeviceArray, D
     """Base codes in words of 32 bits, high bits, scales."""
     base, high = memory.upload("base", planes.base), memory.upload("high", planes.high)
     return base.view(np.uint32), high, memory.upload("scales", planes.scales)
+
+
+def walk_rows(
+    memory: Memory,
+    codes: Words,
+    scales: Words,
+    visit: Callable[[int, int, DeviceArray, DeviceArray, int, int], None],
+) -> None:
+    """Visit FP8 rows in order: [begin, end), their codes and scales on the device, columns, and spans of each row.
+
+    Raises: ValueError for scales that do not go with the rows, DeviceFailed.
+    """
+    require_row_scales(codes, scales)
+    rows, columns = codes.shape
+    spans = max(1, -(-columns // SPAN))
+
+    def run(begin: int, end: int) -> None:
+        own = memory.upload("base", codes[begin:end]), memory.upload("scales", scales[begin:end])
+        visit(begin, end, *own, columns, spans)
+
+    walk_units(memory, rows, max(1, MOST_BLOCKS // spans), run)
+
+
+def source_words(words: Words, dtype: str) -> Words:
+    """Words of a source, flat. Raises: ValueError, where they cannot be of that type."""
+    if words.dtype.itemsize * 8 != SOURCE_DTYPES[dtype].bits or words.dtype.kind != "u":
+        raise ValueError(f"source words of {dtype} cannot be {words.dtype}")
+    return words.reshape(-1)

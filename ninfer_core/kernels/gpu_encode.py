@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ninfer_core.formats import GroupedFormat
 from ninfer_core.kernels.cpu import encode_fault
-from ninfer_core.kernels.gpu_batches import Batch, walk
+from ninfer_core.kernels.gpu_batches import Batch, source_words, walk
 from ninfer_core.kernels.gpu_memory import DeviceArray, Memory
 from ninfer_core.kernels.gpu_tiles import (
     LINE_OCTETS,
@@ -35,7 +35,7 @@ from ninfer_core.kernels.gpu_tiles import (
 )
 from ninfer_core.kernels.matvec import grouped_rows
 from ninfer_core.kernels.tiles import KINDS, LINE
-from ninfer_core.kernels.values import SOURCE_DTYPES, EncodeCounts, EncodeFault, GroupedPlanes
+from ninfer_core.kernels.values import EncodeCounts, EncodeFault, GroupedPlanes
 from ninfer_core.layouts.row_split import groups_per_row
 
 Words = NDArray[Any]
@@ -148,9 +148,7 @@ def encode(
     rows, columns = source.shape
     if grouped_rows(fmt, columns, out) != rows:
         raise ValueError(f"planes of {out.scales.size} groups cannot take {rows} rows of {columns} columns")
-    if source.dtype.itemsize * 8 != SOURCE_DTYPES[dtype].bits or source.dtype.kind != "u":
-        raise ValueError(f"source words of {dtype} cannot be {source.dtype}")
-    words, per_row = source.reshape(-1), groups_per_row(fmt, columns)
+    words, per_row = source_words(source, dtype), groups_per_row(fmt, columns)
     found: list[tuple[int, int]] = []
     refused: list[int] = []
 

@@ -19,8 +19,13 @@ from ninfer_core.kernels.gpu_tiles import SIMULATED, THREADS
 Words = NDArray[Any]
 DeviceArray = Any
 
+MOST_BLOCKS: Final = (1 << 31) - 1  # of threads, in one launch
 _GRAIN: Final = 256  # bytes: buffers are whole words of every type
-_OUT_OF_MEMORY: Final = 2  # CUDA_ERROR_OUT_OF_MEMORY
+_OUT_OF_MEMORY: Final = (
+    "CUDA_ERROR_OUT_OF_MEMORY"  # in the text of every library on the way, of which some keep no code
+)
+_OUR_OWN: Final = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError, DeviceFailed)
+_alone: Final = threading.Lock()
 _api: Any = cuda
 
 
@@ -34,6 +39,7 @@ class _Own(threading.local):
     def __init__(self) -> None:
         self.stream: Any = None
         self.buffers: dict[str, DeviceArray] = {}
+        self.under_way: list[Words] = []  # copies from here may still be read: a stream is not waited for
 
 
 class Memory:
@@ -43,23 +49,29 @@ class Memory:
         """`most_bytes` is what one thread may hold on the device, where others use it too; None for what there is."""
         self._index, self._most = index, most_bytes
         self._own = _Own()
-        self._alone = threading.Lock()
 
     @contextmanager
     def session(self) -> Iterator[None]:
         """Whatever is done with the device is done in here. Raises: DeviceFailed, OutOfMemory."""
-        turn: AbstractContextManager[Any] = self._alone if SIMULATED else nullcontext()
+        turn: AbstractContextManager[Any] = _alone if SIMULATED else nullcontext()
         try:
-            with turn, _api.gpus[self._index]:
+            with turn, self._board():
                 if self._own.stream is None:
                     self._own.stream = _api.stream()
                 yield
-        except (ArithmeticError, LookupError, TypeError, ValueError, DeviceFailed):
-            raise  # of our own making
+        except _OUR_OWN:
+            raise
         except Exception as error:  # the driver's and the compiler's have no common ancestor
-            if getattr(error, "code", None) == _OUT_OF_MEMORY:
+            if _OUT_OF_MEMORY in str(error):
                 raise OutOfMemory(str(error)) from error
             raise DeviceFailed(f"cuda:{self._index}: {type(error).__name__}: {error}".strip()) from error
+
+    def _board(self) -> AbstractContextManager[Any]:
+        try:
+            board: AbstractContextManager[Any] = _api.gpus[self._index]
+        except LookupError as error:
+            raise DeviceFailed(f"cuda:{self._index}: the driver knows of no such device") from error
+        return board
 
     def empty(self, name: str, size: int, dtype: Any) -> DeviceArray:
         """A flat array with undefined content; one element where none is asked for. Raises: OutOfMemory."""
@@ -81,11 +93,14 @@ class Memory:
         flat = np.ascontiguousarray(words).reshape(-1)
         target = self.empty(name, flat.size, flat.dtype)
         if flat.size:
+            self._own.under_way.append(flat)
             target.copy_to_device(flat, stream=self._own.stream)
         return target
 
     def download(self, source: DeviceArray, out: Words) -> None:
-        """Copy into a contiguous array of the same size and type, and wait for it."""
+        """Copy into an array of the same size and type, and wait for it. Raises: ValueError, where it is not contiguous."""
+        if not out.flags.c_contiguous:
+            raise ValueError("what a device writes into must be contiguous")
         if out.size:
             source.copy_to_host(out.reshape(-1), stream=self._own.stream)
         self.wait()
@@ -97,6 +112,7 @@ class Memory:
     def wait(self) -> None:
         """Until everything that was started is done."""
         self._own.stream.synchronize()
+        self._own.under_way.clear()
 
     def launch(self, kernel: Any, threads: int, *arguments: Any) -> None:
         """Start at least `threads` threads in blocks of `THREADS`; they may have more to do than their number says."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ninfer_core.formats import GroupedFormat
 from ninfer_core.kernels.cpu import nvfp4_table
-from ninfer_core.kernels.gpu_batches import Batch, upload_planes, walk
+from ninfer_core.kernels.gpu_batches import SPAN, Batch, upload_planes, walk, walk_rows
 from ninfer_core.kernels.gpu_memory import DeviceArray, Memory
 from ninfer_core.kernels.gpu_tiles import (
     LINE_OCTETS,
@@ -37,7 +37,6 @@ from ninfer_core.words import narrow_bf16
 
 Words = NDArray[Any]
 
-SPAN: Final = 8192  # lanes of a row that share a table
 STAGED: Final = THREADS * OCTET
 
 
@@ -160,18 +159,16 @@ def grouped_on(
 
 
 def reconstruct_row(memory: Memory, codes: Words, scales: Words, out: Words) -> None:
-    """See `cpu.reconstruct_row`. Raises: DeviceFailed."""
-    rows, columns = codes.shape
-    flat, spans = output_words(out, codes.size), -(-columns // SPAN)
+    """See `cpu.reconstruct_row`. Raises: ValueError, DeviceFailed."""
+    flat = output_words(out, codes.size)
 
-    def run(begin: int, end: int) -> None:
+    def visit(begin: int, end: int, own: DeviceArray, words: DeviceArray, columns: int, spans: int) -> None:
         target = memory.empty("out", (end - begin) * columns, flat.dtype)
-        planes = memory.upload("base", codes[begin:end]), memory.upload("scales", scales[begin:end])
         shape = (columns, spans, flat.dtype.itemsize == 4)
-        memory.launch_blocks(row_spans, (end - begin) * spans, *planes, *shape, target)
+        memory.launch_blocks(row_spans, (end - begin) * spans, own, words, *shape, target)
         memory.download(target, flat[begin * columns : end * columns])
 
-    memory.in_batches(rows, run)
+    walk_rows(memory, codes, scales, visit)
 
 
 def reconstruct_nvfp4(memory: Memory, codes: Words, scales: Words, divisor: int, out: Words) -> None:

@@ -12,7 +12,7 @@ from numba import cuda
 from numpy.typing import NDArray
 
 from ninfer_core.formats import GroupedFormat
-from ninfer_core.kernels.gpu_batches import Batch, upload_planes, walk
+from ninfer_core.kernels.gpu_batches import SPAN, Batch, upload_planes, walk, walk_rows
 from ninfer_core.kernels.gpu_memory import DeviceArray, Memory
 from ninfer_core.kernels.gpu_tiles import (
     LINE_OCTETS,
@@ -30,7 +30,6 @@ from ninfer_core.words import LARGEST_BLOCK_SCALE, LARGEST_GROUP_SCALE, LARGEST_
 
 Words = NDArray[Any]
 
-SPAN: Final = 8192  # lanes of a row, or bytes, of one block of threads
 NAN_MAGNITUDE: Final = 0x7F  # of an E4M3FN word
 
 
@@ -138,18 +137,15 @@ def grouped_on(
 
 
 def scan_row(memory: Memory, codes: Words, scales: Words) -> int:
-    """See `cpu.scan_row`. Raises: DeviceFailed."""
-    rows, columns = codes.shape
-    spans = -(-columns // SPAN)
+    """See `cpu.scan_row`. Raises: ValueError, DeviceFailed."""
     masks: list[int] = []
 
-    def run(begin: int, end: int) -> None:
+    def visit(begin: int, end: int, own: DeviceArray, words: DeviceArray, columns: int, spans: int) -> None:
         found = _found(memory)
-        planes = memory.upload("base", codes[begin:end]), memory.upload("scales", scales[begin:end])
-        memory.launch_blocks(row_spans, (end - begin) * spans, *planes, columns, spans, found)
+        memory.launch_blocks(row_spans, (end - begin) * spans, own, words, columns, spans, found)
         masks.append(_mask(memory, found))
 
-    memory.in_batches(rows, run)
+    walk_rows(memory, codes, scales, visit)
     return reduce(or_, masks, 0)
 
 

@@ -7,7 +7,7 @@ from numba import cuda
 from numpy.typing import NDArray
 
 from ninfer_core.formats import GroupedFormat
-from ninfer_core.kernels.gpu_batches import Batch, upload_planes, walk
+from ninfer_core.kernels.gpu_batches import Batch, source_words, upload_planes, walk
 from ninfer_core.kernels.gpu_counting import (
     LARGEST,
     MASK,
@@ -19,8 +19,9 @@ from ninfer_core.kernels.gpu_counting import (
     count_groups,
 )
 from ninfer_core.kernels.gpu_encode import NONE, REFUSED, encode_on
+from ninfer_core.kernels.gpu_folding import Sums, add_tiles
 from ninfer_core.kernels.gpu_memory import DeviceArray, Memory
-from ninfer_core.kernels.gpu_parity import Sums, add_tiles, sums_of_batch
+from ninfer_core.kernels.gpu_parity import sums_of_batch
 from ninfer_core.kernels.gpu_tiles import THREADS, Array, kernel
 from ninfer_core.kernels.matvec import grouped_rows
 from ninfer_core.kernels.values import CodeStatistics, ErrorSums, GroupedPlanes
@@ -94,10 +95,12 @@ def _is_canonical(
     return not hit[0]
 
 
-def _require_source(fmt: GroupedFormat, columns: int, planes: GroupedPlanes, source: Words) -> Words:
+def _require_source(
+    fmt: GroupedFormat, columns: int, planes: GroupedPlanes, source: Words, dtype: str
+) -> Words:
     if source.size != grouped_rows(fmt, columns, planes) * columns:
         raise ValueError(f"{source.size} source words do not go with rows of {columns} columns")
-    return source.reshape(-1)
+    return source_words(source, dtype)
 
 
 def survey_grouped(
@@ -114,7 +117,7 @@ def survey_grouped(
     The mask is that of `cpu.scan_grouped`, counts are added to `acc`, sums are those of `cpu.parity_grouped`.
     Raises: DeviceFailed.
     """
-    flat, masks, found = _require_source(fmt, columns, planes, source), [0], list[Sums | None]()
+    flat, masks, found = _require_source(fmt, columns, planes, source, dtype), [0], list[Sums | None]()
 
     def visit(batch: Batch) -> None:
         own, words = upload_planes(memory, batch.planes), memory.upload("source", batch.words(flat))
@@ -131,7 +134,7 @@ def parity_grouped(
     memory: Memory, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, source: Words, dtype: str
 ) -> ErrorSums | None:
     """See `cpu.parity_grouped`. Raises: DeviceFailed."""
-    flat, found = _require_source(fmt, columns, planes, source), list[Sums | None]()
+    flat, found = _require_source(fmt, columns, planes, source, dtype), list[Sums | None]()
 
     def visit(batch: Batch) -> None:
         if None not in found:

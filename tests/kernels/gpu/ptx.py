@@ -123,6 +123,7 @@ def kernels() -> dict[str, str]:
     from ninfer_core.kernels import (
         gpu_counting,
         gpu_encode,
+        gpu_folding,
         gpu_parity,
         gpu_reconstruct,
         gpu_scan,
@@ -149,7 +150,7 @@ def kernels() -> dict[str, str]:
     arguments = (flat(uint32), bytes8, flat(uint16), int64, flat(uint16))
     made["reconstruct blocks"] = compiled(gpu_reconstruct.block_octets, *arguments)
     made["parity groups"] = compiled(gpu_parity.group_squares, *four, *planes, flat(float64))
-    made["parity fold"] = compiled(gpu_parity.fold_tiles, flat(float64), flat(float64), int64, flat(float64))
+    made["parity fold"] = compiled(gpu_folding.fold_tiles, flat(float64), flat(float64), int64, flat(float64))
     made["scan grouped"] = compiled(gpu_scan.grouped_octets, *four, *planes, found)
     made["scan rows"] = compiled(gpu_scan.row_spans, bytes8, scales, int64, int64, found)
     made["scan bytes"] = compiled(gpu_scan.bytes_above, bytes8, int64, found)

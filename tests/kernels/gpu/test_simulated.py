@@ -212,6 +212,34 @@ def test_what_the_whitelist_lacks_is_refused(simulated):
         simulated.same_bytes(planes.base, planes.base)
 
 
+def test_words_and_sizes_that_do_not_go_together_are_refused(simulated):
+    """A device that reads past an array's end may be gone for the whole process."""
+    planes, words = filled(Q4G64_F16S, 1, 130), np.zeros((1, 130), np.int16)
+    given = (Q4G64_F16S, 130, planes, words, "BF16")
+    for refused in (
+        lambda: simulated.encode(Q4G64_F16S, words, "BF16", planes),
+        lambda: simulated.error_sums_grouped(*given),
+        lambda: simulated.parity_grouped(*given),
+    ):
+        with pytest.raises(ValueError, match="cannot be int16"):
+            refused()
+    with pytest.raises(ValueError, match="cannot be uint32"):
+        simulated.error_sums_words(words.view(np.uint16), words.astype(np.uint32), "BF16")
+    codes, scales = np.zeros((3, 70), np.uint8), np.zeros(2, np.uint16)
+    counts = CodeStatistics.empty(FORMATS["FP8_E4M3FN_ROW_BF16S"])
+    for refused in (
+        lambda: simulated.scan_row(codes, scales),
+        lambda: simulated.reconstruct_row(codes, scales, np.empty((3, 70), np.uint32)),
+        lambda: simulated.statistics_row(codes, scales, counts),
+    ):
+        with pytest.raises(ValueError, match="3 rows need as many scales"):
+            refused()
+    with pytest.raises(ValueError, match="do not go with 3 scales"):
+        simulated.statistics_nvfp4(
+            codes[:2, :64], np.zeros(3, np.uint8), CodeStatistics.empty(FORMATS["NVFP4"])
+        )
+
+
 def test_what_ran_is_named(simulated):
     fmt, columns = Q4G64_F16S, 130
     planes = filled(fmt, 1, columns)
