@@ -28,6 +28,7 @@ from ninfer_core.selfcheck.vectors import check_cases
 _BAD_SCALES: Final = (0x7C00, 0x7E01, 0x8000, 0xFFFF)  # binary16
 _BAD_MULTIPLIERS: Final = (0x7F80, 0x7FC1, 0x8000, 0xFFFF)
 _BAD_BLOCK_SCALES: Final = (0x7F, 0x80, 0xFF)
+_WHOLE: Final = 4_224  # the same without padding
 _WIDE: Final = 4_100  # columns: more than any step of a scan, and a wholly physical group at the end
 
 
@@ -38,7 +39,7 @@ def check_questions(kernel: Kernel, random: Random, depth: Depth) -> Iterator[Qu
         yield _question(f"known {case.id}", block, expected_mask(block))
     for block in drawn_shapes(kernel.format, random):
         yield _question(f"shape {'x'.join(map(str, shape_of(block)))}", block, 0)
-    yield from _planted(kernel.format, random)
+    yield from _planted(kernel.format, random, 40 if depth.every_word else 3)
     block = drawn_block(kernel.format, random, depth.weights)
     yield _question("drawn", block, 0)
     yield _question("drawn, the last scale invalid", _last_scale(block), INVALID_SCALE)
@@ -74,15 +75,15 @@ def _answer(mask: int) -> Answer:
     return Answer("checked", (Part("mask", np.array(mask, np.uint8), hexadecimal=True),))
 
 
-def _planted(fmt: NumericFormat, random: Random) -> Iterator[Question]:
+def _planted(fmt: NumericFormat, random: Random, drawn_places: int) -> Iterator[Question]:
     match fmt:
         case GroupedFormat():
-            yield from _planted_groups(fmt, random)
+            yield from _planted_groups(fmt, random, drawn_places)
         case BlockFormat():
             block = drawn(fmt, random, 128, 192)
             if not isinstance(block, TileBlock):
                 raise TypeError(f"{fmt.name} lies in tiles")
-            for place in (0, 4, 511, 512, 1535):
+            for place in (0, 4, 511, 512, 1535, *random.integers(0, 1_536, drawn_places).tolist()):
                 for word in _BAD_BLOCK_SCALES:
                     scales = block.scales.copy()
                     scales.reshape(-1)[place] = word
@@ -90,15 +91,17 @@ def _planted(fmt: NumericFormat, random: Random) -> Iterator[Question]:
                         f"scale {place} is {word:#04x}", replace(block, scales=scales), INVALID_SCALE
                     )
         case _:
-            yield from _planted_rows(drawn(fmt, random, 3, _WIDE))
+            yield from _planted_rows(drawn(fmt, random, 3, _WIDE), random, drawn_places)
 
 
-def _planted_rows(block: Block) -> Iterator[Question]:
-    """One broken word of FP8 rows, at the ends and in the middle."""
+def _planted_rows(block: Block, random: Random, drawn_places: int) -> Iterator[Question]:
+    """One broken word of FP8 rows, at the ends, in the middle, and in places that are drawn."""
     if not isinstance(block, RowBlock):
         raise TypeError("FP8 rows are a RowBlock")
     legal = RowBlock(block.codes, np.maximum(block.scales, 1))
-    for row, column in ((0, 0), (1, 4_095), (2, _WIDE - 1)):
+    places = [(0, 0), (1, 4_095), (2, _WIDE - 1)]
+    places += [(int(random.integers(3)), int(random.integers(_WIDE))) for _ in range(drawn_places)]
+    for row, column in places:
         for word in (0x7F, 0xFF):
             codes = legal.codes.copy()
             codes[row, column] = word
@@ -113,42 +116,71 @@ def _planted_rows(block: Block) -> Iterator[Question]:
         yield _question(f"zero scale in row {row}", RowBlock(codes, scales), ZERO_SCALE_OVER_CODE)
 
 
-def _planted_groups(fmt: GroupedFormat, random: Random) -> Iterator[Question]:
-    """One broken word of a grouped matrix: at the ends of rows and of steps, and in what is physical alone."""
-    legal = drawn(fmt, random, 3, _WIDE)
-    if not isinstance(legal, GroupedBlock):
-        raise TypeError(f"{fmt.name} is grouped")
-    planes = legal.planes
-    words = unpack(fmt, _WIDE, planes.base, planes.high, planes.scales)
-    last = (_WIDE - 1) // fmt.group
-    places = ((0, 0), (1, 4_096 // fmt.group - 1), (1, last), (2, last))
+def _planted_groups(fmt: GroupedFormat, random: Random, drawn_places: int) -> Iterator[Question]:
+    """One broken word of a grouped matrix: at the ends of rows and of steps, in places that are drawn, and in what is
+    physical alone."""
+    for rows, columns in ((3, _WIDE), (2, _WHOLE)):
+        legal = drawn(fmt, random, rows, columns)
+        if not isinstance(legal, GroupedBlock):
+            raise TypeError(f"{fmt.name} is grouped")
+        groups = -(-columns // fmt.group)
+        edges = {(0, 0), (1, 4_096 // fmt.group - 1), (1, groups - 1), (rows - 1, groups - 1)}
+        for row, group in sorted(edges):
+            lanes = min(fmt.group, columns - group * fmt.group)
+            yield from _broken_group(legal, row, group, lanes - 1)  # the last logical lane
+        for _ in range(drawn_places):
+            row, group = int(random.integers(rows)), int(random.integers(groups))
+            lanes = min(fmt.group, columns - group * fmt.group)
+            yield from _broken_group(legal, row, group, int(random.integers(lanes)))
+        if columns % fmt.group == 0:
+            continue
+        last, beyond = groups - 1, columns - (groups - 1) * fmt.group
+        for row, lane in ((1, beyond), (0, fmt.group - 1), (2, int(random.integers(beyond, fmt.group)))):
+            yield _changed(legal, "a physical lane", PADDING, row, last, lane, code=1)
+        physical = groups_per_row(fmt, columns) - 1
+        if physical > last:
+            for lane in (fmt.group - 1, int(random.integers(fmt.group))):
+                yield _changed(legal, "a physical code", PADDING, 2, physical, lane, code=1)
+            yield _changed(legal, "a physical scale", PADDING, 0, physical, 0, scale=1)
 
-    def planted(
-        name: str, mask: int, row: int, group: int, scale: int | None, lane: int, code: int | None
-    ) -> Question:
-        codes, scales = words.codes.copy(), words.scales.copy()
-        if scale is not None:
-            scales[row, group] = scale
-        if code is not None:
-            if scale == 0:
-                codes[row, group * fmt.group : (group + 1) * fmt.group] = 0
-            codes[row, group * fmt.group + lane] = code
-        packed = GroupedPlanes(*pack(fmt, GroupedWords(codes, scales)))
-        return _question(f"{name} in row {row}, group {group}", replace(legal, planes=packed), mask)
 
-    for row, group in places:
-        lane = min(fmt.group, _WIDE - group * fmt.group) - 1  # the last logical one
-        for word in _BAD_SCALES:
-            yield planted(f"scale {word:#06x}", INVALID_SCALE, row, group, word, 0, None)
-        for code in (1, fmt.qmin):
-            yield planted(f"zero scale over {code}", ZERO_SCALE_OVER_CODE, row, group, 0, lane, code)
-        if fmt.code_bits == 8:
-            yield planted("code -128", ILLEGAL_CODE, row, group, 1, lane, -128)
-    beyond = _WIDE - last * fmt.group  # the first physical lane of the last logical group
-    yield planted("a physical lane", PADDING, 1, last, None, beyond, 1)
-    physical = groups_per_row(fmt, _WIDE) - 1
-    yield planted("a physical code", PADDING, 2, physical, None, fmt.group - 1, 1)
-    yield planted("a physical scale", PADDING, 0, physical, 1, 0, None)
+def _broken_group(legal: GroupedBlock, row: int, group: int, lane: int) -> Iterator[Question]:
+    """Each kind of broken word in one group."""
+    fmt = legal.format
+    for word in _BAD_SCALES:
+        yield _changed(legal, f"scale {word:#06x}", INVALID_SCALE, row, group, 0, scale=word)
+    for code in (1, fmt.qmin):
+        yield _changed(
+            legal, f"zero scale over {code}", ZERO_SCALE_OVER_CODE, row, group, lane, scale=0, code=code
+        )
+    if fmt.code_bits == 8:
+        yield _changed(legal, "code -128", ILLEGAL_CODE, row, group, lane, scale=1, code=-128)
+
+
+def _changed(
+    legal: GroupedBlock,
+    what: str,
+    mask: int,
+    row: int,
+    group: int,
+    lane: int,
+    *,
+    scale: int | None = None,
+    code: int | None = None,
+) -> Question:
+    """The block with other words in one group; under a zero scale its other codes are zero."""
+    fmt, planes = legal.format, legal.planes
+    words = unpack(fmt, legal.columns, planes.base, planes.high, planes.scales)
+    codes, scales = words.codes.copy(), words.scales.copy()
+    if scale is not None:
+        scales[row, group] = scale
+    if code is not None:
+        if scale == 0:
+            codes[row, group * fmt.group : (group + 1) * fmt.group] = 0
+        codes[row, group * fmt.group + lane] = code
+    packed = GroupedPlanes(*pack(fmt, GroupedWords(codes, scales)))
+    name = f"{what} in row {row}, group {group}, lane {lane} of {legal.columns} columns"
+    return _question(name, replace(legal, planes=packed), mask)
 
 
 def _last_scale(block: Block) -> Block:

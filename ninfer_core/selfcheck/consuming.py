@@ -1,7 +1,7 @@
 """What consumers are asked: products of drawn matrices and vectors, each judged by the criterion of its profile."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from ninfer_core.selfcheck.payloads import Block, GroupedBlock, RowBlock, TileBl
 from ninfer_core.selfcheck.questions import Answer, Depth, Difference, Part, Question, Verdict
 from ninfer_core.selfcheck.reconstruction import drawn, shape_of
 from ninfer_core.words import Words16
+
+_NAN: Final = 0x7FC1
 
 
 def matvec_questions(kernel: Kernel, random: Random, depth: Depth) -> Iterator[Question]:
@@ -32,7 +34,7 @@ def _question(name: str, block: Block, activation: Words16) -> Question:
     swizzled = block.swizzled if isinstance(block, TileBlock) else None
 
     def ask(processor: Any) -> Answer:
-        out = np.empty(rows, np.uint16)
+        out = np.full(rows, _NAN, np.uint16)  # what is not written shows
         match block:
             case GroupedBlock():
                 processor.matvec_grouped(block.format, block.columns, block.planes, activation, out)

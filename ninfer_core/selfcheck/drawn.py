@@ -44,7 +44,7 @@ def widened(dtype: str, words: Words) -> Words32:
             return words
 
 
-def _words_of(dtype: str, values: NDArray[np.float64]) -> Words:
+def source_words(dtype: str, values: NDArray[np.float64]) -> Words:
     """The nearest finite source words."""
     match dtype:
         case "BF16":
@@ -76,12 +76,12 @@ def source_rows(random: Random, fmt: GroupedFormat, dtype: str, rows: int, colum
     halves = random.integers(-2 * fmt.qmax, 2 * fmt.qmax + 1, shape)
     halves[np.arange(shape[0]), random.integers(0, fmt.group, shape[0])] = 2 * fmt.qmax
     thirds = random.choice((1.0, 1.0, 1.0 / 3.0), shape[0])
-    words = _words_of(dtype, halves * (scales * thirds / 2)[:, None])
+    words = source_words(dtype, halves * (scales * thirds / 2)[:, None])
     words = _nudged(random, dtype, words, _LARGEST16 * fmt.qmax)
     free = random.random(shape[0]) < 0.1
     # Free words stay below the largest scale of the narrowest format times its largest code.
     values = random.standard_normal(shape) * np.exp2(random.uniform(-30, 10, shape))
-    words[free] = _words_of(dtype, values)[free]
+    words[free] = source_words(dtype, values)[free]
     words[random.random(shape[0]) < 0.1] = 0
     return np.ascontiguousarray(words.reshape(rows, -1)[:, :columns])
 
@@ -92,14 +92,14 @@ def source_fp8(random: Random, dtype: str, rows: int, columns: int) -> Words:
     scales = np.exp2(random.uniform(low, high, rows)) * random.choice((1.0, 1.0 / 3.0), rows)
     steps = random.integers(-28, 29, (rows, columns)) * np.exp2(random.integers(-10, 5, (rows, columns)))
     steps[:, 0] = 448.0
-    words = _nudged(random, dtype, _words_of(dtype, steps * scales[:, None]), _LARGEST32)
+    words = _nudged(random, dtype, source_words(dtype, steps * scales[:, None]), _LARGEST32)
     words[random.random(rows) < 0.05] = 0
     return words
 
 
 def largest_word(dtype: str, largest: float) -> int:
     """The source word of the largest value up to `largest` that is finite in binary32."""
-    limit = _words_of(dtype, np.array([min(largest, _LARGEST32)]))
+    limit = source_words(dtype, np.array([min(largest, _LARGEST32)]))
     fmt = SOURCE_DTYPES[dtype]
     word = int(limit[0])
     beyond = word > fmt.largest_finite or values_of_binary32(widened(dtype, limit))[0] > largest

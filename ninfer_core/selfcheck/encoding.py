@@ -6,14 +6,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ninfer_core.encoders import maxabs_bf16s, maxabs_f16
 from ninfer_core.formats import GroupedFormat
 from ninfer_core.kernels.registry import Kernel
 from ninfer_core.kernels.values import SOURCE_DTYPES, EncodeCounts, EncodeFault, GroupedPlanes
 from ninfer_core.layouts.row_split import groups_per_row, unpack
 from ninfer_core.oracles.encoding import encode_grouped, encode_rows
-from ninfer_core.selfcheck.drawn import WORDS, Random, Words, largest_word, source_fp8, source_rows, widened
-from ninfer_core.selfcheck.questions import ODD_SHAPES, Answer, Depth, Part, Question, asked
+from ninfer_core.selfcheck.drawn import Random, Words, largest_word, source_fp8, source_rows, widened
+from ninfer_core.selfcheck.edges import edge_groups, edge_rows
+from ninfer_core.selfcheck.questions import ODD_SHAPES, WIDE_SHAPE, Answer, Depth, Part, Question, asked
+from ninfer_core.selfcheck.refusals import refusals
 from ninfer_core.selfcheck.vectors import EncodeCase, encode_cases
 from ninfer_core.words import values_of_binary32
 
@@ -34,9 +35,15 @@ def encode_questions(kernel: Kernel, random: Random, depth: Depth) -> Iterator[Q
             return source_rows(random, fmt, dtype, rows, columns)
         return source_fp8(random, dtype, rows, columns)
 
-    for rows, columns in ODD_SHAPES:
+    for rows, columns in (*ODD_SHAPES, WIDE_SHAPE):
         yield _computed(kernel, f"shape {rows}x{columns}", draw(rows, columns))
-    yield from _refusals(kernel)
+    for name, source, fault in refusals(kernel):
+        yield _question(kernel, name, source, _refused(fault))
+    more = 4_000 if depth.every_word else 8
+    if isinstance(fmt, GroupedFormat):
+        yield _computed(kernel, "edges", edge_groups(random, fmt, dtype, more))
+    else:
+        yield _computed(kernel, "edges", edge_rows(random, dtype, more))
     if depth.every_word and SOURCE_DTYPES[dtype].bits == 16:
         yield _computed(kernel, "every word", _every_word(kernel, random))
     yield _computed(kernel, "drawn", draw(max(2, depth.weights // _COLUMNS), _COLUMNS))
@@ -173,43 +180,6 @@ def _refused(fault: EncodeFault) -> Answer:
     return Answer(
         f"refused: {fault.kind} in row {fault.row}, group {fault.group}{lane}, word {fault.word:#x}"
     )
-
-
-def _refusals(kernel: Kernel) -> Iterator[Question]:
-    """A word that is no number in each kind of place, and a scale that cannot be; what is refused follows from how
-    each source is made."""
-    dtype, fmt = str(kernel.dtype), kernel.format
-    own = SOURCE_DTYPES[dtype]
-    one = own.bias << own.fraction_bits
-    group = fmt.group if isinstance(fmt, GroupedFormat) else 0
-    columns = 2 * group + 3 if group else 131
-    no_numbers = {
-        "infinity": own.exponent_mask,
-        "negative infinity": own.exponent_mask | own.sign_bit,
-        "nan": own.exponent_mask | 1,
-    }
-    for (what, word), (row, column) in zip(
-        no_numbers.items(), ((0, 0), (1, columns - 1), (2, columns // 2)), strict=True
-    ):
-        source = np.full((3, columns), one, WORDS[dtype])
-        source[row, column] = word
-        place = divmod(column, group) if group else (0, column)
-        fault = EncodeFault("source_not_finite", row, *place, word)
-        yield _question(kernel, f"refuses {what}", source, _refused(fault))
-    if dtype == "F16":
-        return  # none of its words is too large, nor too small
-    source = np.full((2, columns), one, WORDS[dtype])
-    if isinstance(fmt, GroupedFormat):
-        source[1, -1] = largest_word(dtype, np.inf)
-        raw = maxabs_f16.raw_scale(fmt, int(widened(dtype, source)[1, -1]))
-        fault = EncodeFault("scale_overflow", 1, (columns - 1) // group, None, raw)
-        yield _question(kernel, "refuses a scale beyond binary16", source, _refused(fault))
-    else:
-        source[1] = 1
-        fault = EncodeFault(
-            "scale_underflow", 1, 0, None, maxabs_bf16s.raw_scale(int(widened(dtype, source)[1, 0]))
-        )
-        yield _question(kernel, "refuses a multiplier without a reciprocal", source, _refused(fault))
 
 
 def _every_word(kernel: Kernel, random: Random) -> Words:

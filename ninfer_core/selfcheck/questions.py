@@ -128,7 +128,12 @@ def _bits(part: Part) -> tuple[tuple[int, ...], bytes]:
     return part.numbers.shape, np.ascontiguousarray(part.numbers).tobytes()
 
 
-ODD_SHAPES: Final = ((1, 1), (2, 31), (3, 65), (1, 127), (2, 129), (5, 191), (1, 257), (3, 320))
+ODD_SHAPES: Final = (
+    *((1, 1), (2, 31), (3, 65), (1, 127), (2, 129), (5, 191), (1, 257), (3, 320)),
+    *((1, 128), (2, 2_176)),  # rows without padding are one long row: here one of more than a tile of 4,096
+)
 """Around a strip of 32, a group and the alignment of 128."""
+WIDE_SHAPE: Final = (2, 4_230)
+"""Rows of more than a tile, with a tail."""
 TILE_SHAPES: Final = ((128, 64), (128, 192), (256, 64), (256, 320))
 """Of NVFP4: one tile of scales, a stripe of tiles, and more than one stripe."""

@@ -1,7 +1,6 @@
 """What reconstructions are asked: known answers, every code under many scales, odd shapes, drawn words."""
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +11,6 @@ from ninfer_core.kernels.registry import Kernel
 from ninfer_core.layouts.block_scale import unpack_codes
 from ninfer_core.layouts.row_split import unpack
 from ninfer_core.oracles.encoding import rounded32
-from ninfer_core.reconstruct import reconstruct_nvfp4
 from ninfer_core.selfcheck.drawn import Random, fp8_words, grouped_words, nvfp4_words
 from ninfer_core.selfcheck.payloads import (
     Block,
@@ -23,14 +21,25 @@ from ninfer_core.selfcheck.payloads import (
     grouped_block,
     tile_block,
 )
-from ninfer_core.selfcheck.questions import ODD_SHAPES, TILE_SHAPES, Answer, Depth, Part, Question, asked
+from ninfer_core.selfcheck.questions import (
+    ODD_SHAPES,
+    TILE_SHAPES,
+    WIDE_SHAPE,
+    Answer,
+    Depth,
+    Part,
+    Question,
+    asked,
+)
 from ninfer_core.selfcheck.vectors import reconstruct_cases
 from ninfer_core.words import (
+    E2M1,
     Words16,
     Words32,
     expand_bf16,
     expand_binary16,
     expand_e4m3fn,
+    finite_value,
     narrow_bf16,
     values_of_binary32,
 )
@@ -54,7 +63,7 @@ def reconstruct_questions(kernel: Kernel, random: Random, depth: Depth) -> Itera
 
 def drawn_shapes(fmt: NumericFormat, random: Random) -> Iterator[Block]:
     """Legal blocks in shapes around the edges of strips, groups and tiles."""
-    for rows, columns in TILE_SHAPES if isinstance(fmt, BlockFormat) else ODD_SHAPES:
+    for rows, columns in TILE_SHAPES if isinstance(fmt, BlockFormat) else (*ODD_SHAPES, WIDE_SHAPE):
         yield drawn(fmt, random, rows, columns)
 
 
@@ -134,12 +143,15 @@ def represented(block: Block) -> Words32:
             return rounded32(values_of_binary32(expand_e4m3fn(block.codes)) * multipliers[:, None])
 
 
-@lru_cache(maxsize=8)
 def _table(divisor: int) -> Words32:
-    """Words [127, 8] of the nonnegative codes under every legal scale, one quotient after the other."""
-    return np.array(
-        [[reconstruct_nvfp4(code, scale, divisor) for code in range(8)] for scale in range(0x7F)], np.uint32
-    )
+    """Words [127, 8] of the nonnegative codes under every legal scale.
+
+    A product of code and scale is exact. In binary64 its quotient by a binary32 number is either exactly half way between
+    two binary32 words, or further from there than it can be off: rounding it once more gives the word of the quotient.
+    """
+    codes = np.array([finite_value(E2M1, code) for code in range(8)], np.float64)
+    scales = values_of_binary32(expand_e4m3fn(np.arange(0x7F, dtype=np.uint8)))
+    return rounded32(scales[:, None] * codes / values_of_binary32(np.array([divisor], np.uint32)))
 
 
 def _question(kernel: Kernel, name: str, block: Block, words: NDArray[Any]) -> Question:

@@ -23,7 +23,7 @@ from ninfer_core.selfcheck.drawn import Random
 from ninfer_core.selfcheck.encoding import encode_questions
 from ninfer_core.selfcheck.huge import huge_question
 from ninfer_core.selfcheck.memory import TooLittleMemory
-from ninfer_core.selfcheck.questions import Depth, Question, Verdict, same
+from ninfer_core.selfcheck.questions import Answer, Depth, Question, Verdict, compare, same
 from ninfer_core.selfcheck.rates import Timer, copy_rate, rate_of
 from ninfer_core.selfcheck.reconstruction import reconstruct_questions
 from ninfer_core.selfcheck.result import FirstMismatch, KernelResult, Level, SelfCheck
@@ -32,9 +32,11 @@ Progress = Callable[[int, int, str], None]
 """Kernels done, kernels in all, and the name of the one that comes next ("" at the end)."""
 
 DEPTHS: Final[dict[str, Depth]] = {
-    "quick": Depth(weights=4_000, every_word=False, runs=2),
-    "full": Depth(weights=1_000_000, every_word=True, runs=10),
+    "quick": Depth(weights=4_000, every_word=False, runs=5),
+    "full": Depth(weights=1_000_000, every_word=True, runs=50),
 }
+_SLOW: Final = 10.0  # seconds after which the last question is repeated
+_FEWEST: Final = 10  # times at most
 _QUESTIONS: Final[dict[Operation, Callable[[Kernel, Random, Depth], Iterator[Question]]]] = {
     "encode": encode_questions,
     "reconstruct": reconstruct_questions,
@@ -87,15 +89,15 @@ class _Examination:
         question, rate, missing = None, None, None
         try:
             for question in _QUESTIONS[self._kernel.operation](self._kernel, random, depth):
-                self._put(question)
+                last = self._put(question)
             if question is None:
                 raise ValueError("no question was asked")
-            self._repeat(question, depth.runs)
+            self._repeat(question, last, depth.runs, timer)
             if level == "full" and not self._mismatches:
                 rate = rate_of(self._processor, question, timer)
                 missing = self._beyond()
         except MemoryError:
-            return self._ended("not_checked", "there is too little memory for its questions")
+            missing = "there is too little memory for its questions"
         except Exception as error:  # noqa: BLE001  a kernel of any kind may raise anything; that is the answer
             what = str(error) if isinstance(error, NinferError) else f"{type(error).__name__}: {error}"
             return self._ended("error", f"{self._case}: {what}" if self._case else what)
@@ -107,9 +109,11 @@ class _Examination:
             return self._ended("not_checked", missing, rate, copies)
         return self._ended("passed", None, rate, copies)
 
-    def _put(self, question: Question) -> None:
+    def _put(self, question: Question) -> Answer:
         self._case = question.name
-        self._note(question.name, question.judge(question.ask(self._processor)))
+        answer = question.ask(self._processor)
+        self._note(question.name, question.judge(answer))
+        return answer
 
     def _note(self, case: str, verdict: Verdict) -> None:
         self._cases += 1
@@ -119,10 +123,16 @@ class _Examination:
             first = verdict.first
             self._first = FirstMismatch(case, first.where, first.expected, first.found)
 
-    def _repeat(self, question: Question, runs: int) -> None:
-        first = question.ask(self._processor)
-        self._runs = runs
-        self._equal = 1 + sum(same(first, question.ask(self._processor)) for _ in range(runs - 1))
+    def _repeat(self, question: Question, first: Answer, runs: int, timer: Timer) -> None:
+        """Ask again what has been answered and judged; an answer of other bits is wrong, whichever it is."""
+        begin, self._runs, self._equal = timer(), 1, 1
+        while self._runs < runs and (self._runs < _FEWEST or timer() - begin < _SLOW):
+            again = question.ask(self._processor)
+            self._runs += 1
+            if same(first, again):
+                self._equal += 1
+            else:
+                self._note(f"{question.name}, time {self._runs}", compare(first, again))
 
     def _beyond(self) -> str | None:
         """Ask a kernel of ours about more than 2**31 elements; why that could not be, where it could not."""

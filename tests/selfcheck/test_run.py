@@ -48,7 +48,7 @@ def test_every_kernel_of_the_processor_passes(quick: SelfCheck) -> None:
     for result in quick.kernels:
         assert result.cases >= 5, result.kernel.name
         assert result.values >= result.cases
-        assert (result.runs, result.equal_runs) == (2, 2)
+        assert (result.runs, result.equal_runs) == (5, 5)
         assert result.bytes_per_second is None
         assert result.first_mismatch is None
 
@@ -136,6 +136,33 @@ def test_too_little_memory_is_no_pass() -> None:
     assert (result.outcome, result.reason) == ("not_checked", "there is too little memory for its questions")
 
 
+def test_a_wrong_answer_stays_one_when_memory_runs_out() -> None:
+    seen: list[int] = []
+
+    def wrong_then_exhausted(mask: int) -> int:
+        seen.append(mask)
+        if len(seen) > 3:
+            raise MemoryError
+        return mask ^ 4
+
+    result = checked(Faulty(wrong_then_exhausted), CHECK)
+    assert (result.outcome, result.mismatches) == ("failed", 3)
+
+
+def test_an_output_that_is_not_written_is_wrong() -> None:
+    class Short(Cpu):
+        """Whose products of a matrix end a row early."""
+
+        def matvec_grouped(self, *block: Any) -> None:
+            out = block[-1].copy()
+            super().matvec_grouped(*block[:-1], out)
+            block[-1][:-1] = out[:-1]
+
+    result = checked(Short(), KERNELS["matvec.Q4G64_F16S.BF16.cpu"])
+    assert result.first_mismatch is not None
+    assert (result.first_mismatch.case, result.first_mismatch.found) == ("shape 1x1, vector 5", "0x7fc1")
+
+
 def test_other_bits_for_the_same_question_fail() -> None:
     class Wavering(Cpu):
         """Whose products are within their criterion, and not the same twice."""
@@ -151,16 +178,21 @@ def test_other_bits_for_the_same_question_fail() -> None:
     kernel = KERNELS["matvec.Q4G64_F16S.BF16.cpu"]
     result = checked(Wavering(), kernel)
     assert result.outcome == "passed"  # its last question has an answer that is not zero
-    assert checked(Faulty(iter_of_masks()), CHECK).outcome == "failed"
+    # Always the same when it is asked again, and never what was judged.
+    again = checked(Faulty(right_once()), CHECK)
+    assert (again.outcome, again.runs, again.equal_runs, again.mismatches) == ("failed", 5, 1, 4)
+    assert again.first_mismatch is not None
+    assert again.first_mismatch.case == "drawn, the last scale invalid, time 2"
+    assert (again.first_mismatch.expected, again.first_mismatch.found) == ("0x01", "0x00")
 
 
-def iter_of_masks() -> Callable[[int], int]:
-    """The right mask for every question, and another one for the last, asked again."""
-    seen: list[int] = []
+def right_once() -> Callable[[int], int]:
+    """The right mask for every question, and another one whenever the last is asked again."""
+    seen, asked = [], questions_of(CHECK)
 
     def answer(mask: int) -> int:
         seen.append(mask)
-        return mask if len(seen) <= questions_of(CHECK) + 1 else mask ^ 1
+        return mask if len(seen) <= asked else mask ^ 1
 
     return answer
 
