@@ -127,6 +127,7 @@ def kernels(
     for kernel in KERNELS:
         fits = (
             (wanted.device_class, kernel.device_class),
+            (wanted.kernel, kernel.name),
             (wanted.format, kernel.format.name),
             (wanted.operation, kernel.operation),
         )

@@ -26,6 +26,7 @@ from service.records.models import Comparison, Conversion, Job, JobEvent, Run
 from service.records.pages import Page
 from service.records.types import new_id, now
 from service.selfchecks import Check
+from service.workforce import workforce
 
 Asked = Verify | Convert | Compare | Check
 JobState = Literal["queued", "running", "passed", "failed", "incomplete", "error", "cancelled"]
@@ -58,6 +59,7 @@ class JobView:
     job: Job
     progress: Progress
     artifact: str | None
+    waits_for: str | None = None  # in words, while it is queued
 
 
 def create(parts: Parts, project_id: str, request: Asked, sent: Sent) -> Job:
@@ -164,7 +166,7 @@ def view(parts: Parts, project_id: str, job_id: str) -> JobView:
         job = jobs.job(session, project_id, job_id)
         if job is None:
             raise _not_found(job_id)
-        return _views(session, project_id, [job])[0]
+        return _views(parts, session, project_id, [job])[0]
 
 
 def page(
@@ -173,7 +175,7 @@ def page(
     """Newest first. Raises: BadCursor."""
     with parts.database.read() as session:
         found = jobs.jobs(session, project_id, limit=limit, cursor=cursor, state=state, type=type_)
-        return Page(_views(session, project_id, found.items), found.next)
+        return Page(_views(parts, session, project_id, found.items), found.next)
 
 
 def cancel(parts: Parts, project_id: str, job_id: str) -> JobView:
@@ -195,7 +197,9 @@ def events(parts: Parts, project_id: str, job_id: str, after: int) -> tuple[Sequ
     return found, job.state in jobs.FINAL and len(found) < _EVENTS_AT_ONCE
 
 
-def _views(session: Session, project_id: str, found: Sequence[Job]) -> list[JobView]:
+def _views(parts: Parts, session: Session, project_id: str, found: Sequence[Job]) -> list[JobView]:
+    queued = any(job.state == "queued" for job in found)
+    waits = workforce(session, parts).waits if queued else None
     progress = jobs.progress_of(session, [job.id for job in found])
     ids = {job.artifact_id for job in found if job.artifact_id is not None}
     artifacts = views.artifacts(session, project_id, ids) if ids else {}
@@ -204,6 +208,7 @@ def _views(session: Session, project_id: str, found: Sequence[Job]) -> list[JobV
             job,
             progress[job.id],
             artifacts[job.artifact_id].digest if job.artifact_id in artifacts else None,
+            waits if job.state == "queued" else None,
         )
         for job in found
     ]

@@ -19,16 +19,16 @@ from service.dashboard.artifacts import Digest, Text
 from service.dashboard.compared import Compared, with_artifacts
 from service.dashboard.failures import PageRoute, Problem, missing
 from service.dashboard.format import clipped, duration, share
-from service.dashboard.progress import alive_workers, progress_line
+from service.dashboard.progress import progress_line
 from service.dashboard.render import HEADERS, page
 from service.dashboard.states import STATES
-from service.dashboard.verdicts import waiting
 from service.errors import InvalidRequest, ReferenceUnknown
 from service.jobs import Sent
 from service.records import comparisons, content, jobs
 from service.records.comparisons import Order
 from service.records.types import new_id
 from service.text import UNKNOWN
+from service.workforce import SOMEBODY, Workforce, workforce
 
 router = APIRouter(route_class=PageRoute)
 OBJECTS, FINDINGS, FACTS = 100, 50, 50
@@ -65,7 +65,7 @@ def one(
     with visiting.parts.database.read() as session:
         seen = find(session, visiting, comparison_id)
         progress = jobs.progress(session, seen.job.id)
-        alive = alive_workers(session, visiting.parts) if seen.job.state == "queued" else 0
+        alive = workforce(session, visiting.parts) if seen.job.state == "queued" else SOMEBODY
         listed = noted = None
         if seen.document is not None:
             listed = cases.listed(
@@ -191,7 +191,7 @@ def _changed(metrics: Mapping[str, Any]) -> str:
     return UNKNOWN if words is None else share(metrics["changed_words"], words)
 
 
-def _why(seen: Compared, alive: int) -> str:
+def _why(seen: Compared, alive: Workforce) -> str:
     match seen.job.state:
         case "passed" | "failed" | "incomplete":
             said = seen.comparison.summary or ""
@@ -202,5 +202,5 @@ def _why(seen: Compared, alive: int) -> str:
         case "cancelled":
             return "It was stopped before it was done; a part of it is no answer."
         case "queued":
-            return waiting(alive)
+            return alive.waits
     return "A worker compares them now. This page follows along."

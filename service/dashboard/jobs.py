@@ -14,15 +14,16 @@ from service.dashboard.artifacts import Text, making
 from service.dashboard.compared import Compared, with_artifacts
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.format import clipped, duration
-from service.dashboard.progress import Line, alive_workers, progress_line
+from service.dashboard.progress import Line, progress_line
 from service.dashboard.render import HEADERS, page
 from service.dashboard.states import STATES, State
-from service.dashboard.verdicts import shown, waiting
+from service.dashboard.verdicts import shown
 from service.errors import JobNotFound
 from service.jobs import JobState
 from service.records import answers, comparisons, conversions, jobs, runs, views
 from service.records.jobs import Progress
 from service.records.models import Artifact, Comparison, Conversion, Job, Run
+from service.workforce import SOMEBODY, Workforce, workforce
 
 router = APIRouter(route_class=PageRoute)
 JOBS, OBJECTS, FINDINGS, TENSORS = 50, 100, 50, 50
@@ -84,7 +85,7 @@ def listing(
         words = against(session, project, [*by_job.values(), *made.values()])
         open_jobs = [job for job in listed.items if job.state not in jobs.FINAL]
         progress = jobs.progress_of(session, [job.id for job in open_jobs])
-        alive = alive_workers(session, visiting.parts) if open_jobs else 1
+        alive = workforce(session, visiting.parts) if open_jobs else SOMEBODY
     lines = {job.id: progress_line(job, progress[job.id]) for job in open_jobs}
     rows = [
         JobRow(
@@ -141,7 +142,7 @@ def one(
             "objects": conversions.objects(session, conversion.id, limit=OBJECTS, cursor=objects),
             "findings": conversions.findings(session, conversion.id, limit=FINDINGS, cursor=findings),
         }
-        alive = alive_workers(session, visiting.parts) if job.state == "queued" else 0
+        alive = workforce(session, visiting.parts) if job.state == "queued" else SOMEBODY
     return page(
         request,
         "conversion.html",
@@ -178,7 +179,7 @@ def _word(job: Job, conversion: Conversion) -> str:
     return conversion.verdict or job.state if job.state in ("passed", "failed") else job.state
 
 
-def _why(job: Job, conversion: Conversion, progress: Progress, alive: int) -> str:
+def _why(job: Job, conversion: Conversion, progress: Progress, alive: Workforce) -> str:
     match _word(job, conversion):
         case "written":
             return "Every object was encoded, checked and written."
@@ -190,5 +191,5 @@ def _why(job: Job, conversion: Conversion, progress: Progress, alive: int) -> st
         case "cancelled":
             return "It was stopped before it was done; nothing was written."
         case "queued":
-            return waiting(alive)
+            return alive.waits
     return "A worker writes it now. This page follows along." if progress.bytes else "A worker begins."

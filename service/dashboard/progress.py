@@ -2,11 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy.orm import Session
-
 from service.dashboard.format import left, number, share, size
-from service.parts import Parts
-from service.records import workers
 from service.records.jobs import Progress
 from service.records.models import Job
 from service.records.types import now
@@ -45,9 +41,3 @@ def progress_line(job: Job, progress: Progress) -> Line:
     elif job.started_at and (rest := left(progress.bytes_done, progress.bytes, now() - job.started_at)):
         parts.append(rest)
     return Line(progress.bytes_done, progress.bytes, " · ".join(parts))
-
-
-def alive_workers(session: Session, parts: Parts) -> int:
-    """How many workers said lately that they live."""
-    silent = workers.stale(session, parts.settings.dead_after_seconds)
-    return len(workers.all(session)) - len(silent)

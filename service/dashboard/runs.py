@@ -15,7 +15,7 @@ from service.dashboard.access import Visiting, Visitor
 from service.dashboard.against import against
 from service.dashboard.artifacts import ObjectKind, Text, Word, formats_of
 from service.dashboard.failures import PageRoute, missing
-from service.dashboard.progress import alive_workers, progress_line
+from service.dashboard.progress import progress_line
 from service.dashboard.render import page
 from service.dashboard.states import STATES
 from service.dashboard.verdicts import Seen, check_rows, detects, taken_over, why
@@ -23,6 +23,7 @@ from service.jobs import JobState
 from service.records import answers, content, jobs, runs, views
 from service.records.models import Finding, Object, Recipe, Result, Run
 from service.records.pages import Page
+from service.workforce import SOMEBODY, workforce
 
 router = APIRouter(route_class=PageRoute)
 RUNS, OBJECTS, FINDINGS = 50, 100, 20
@@ -113,7 +114,7 @@ def run(
     with visiting.parts.database.read() as session:
         seen = find(session, visiting, run_id)
         progress = jobs.progress(session, seen.job.id)
-        alive = alive_workers(session, visiting.parts) if seen.state == "queued" else 0
+        alive = workforce(session, visiting.parts) if seen.state == "queued" else SOMEBODY
         counts = runs.counts(session, seen.run.id) if seen.coverage is not None else {}
         first = runs.findings(session, run_id, limit=1, cursor=None, severity="error").items
         context: dict[str, Any] = {

@@ -17,10 +17,9 @@ from service.dashboard.access import Form, SameOrigin, Visiting
 from service.dashboard.artifacts import Text
 from service.dashboard.failures import PageRoute, Problem, missing
 from service.dashboard.format import clipped, duration, plural
-from service.dashboard.progress import alive_workers, progress_line
+from service.dashboard.progress import progress_line
 from service.dashboard.render import HEADERS, page
 from service.dashboard.states import STATES
-from service.dashboard.verdicts import waiting
 from service.errors import SelfCheckNotFound
 from service.evidence import Evidence, standing
 from service.jobs import Sent
@@ -28,6 +27,7 @@ from service.records import jobs, selfchecks
 from service.records.models import Job, SelfCheck, SelfCheckResult
 from service.records.types import new_id, now
 from service.selfchecks import Check, SelfCheckView
+from service.workforce import SOMEBODY, Workforce, workforce
 
 router = APIRouter(route_class=PageRoute)
 CHECKS, DEVICES, WRONG = 20, 12, 8
@@ -83,7 +83,7 @@ def listing(visiting: Visiting, request: Request, cursor: Text = None) -> Respon
         found = standing(session, visiting.project_id)
         listed = selfchecks.page(session, visiting.project_id, limit=CHECKS, cursor=cursor)
         counts = selfchecks.counts(session, [row.id for row in listed.items])
-        alive = alive_workers(session, visiting.parts)
+        alive = workforce(session, visiting.parts)
     columns = _columns(found)
     shown = columns[:DEVICES]
     names = {name for column in shown for name in column.cells}
@@ -136,7 +136,7 @@ def one(
         view = None if check is None else cases.viewed(session, check)
         is_open = job is not None and job.state not in jobs.FINAL
         progress = jobs.progress(session, selfcheck_id) if is_open else None
-        alive = alive_workers(session, visiting.parts) if is_open else 0
+        alive = workforce(session, visiting.parts) if is_open else SOMEBODY
     rows: Sequence[SelfCheckResult] = () if view is None else view.results
     state = job.state if view is None and job is not None else check.outcome if check is not None else "error"
     return page(
@@ -243,12 +243,12 @@ def _worst_first(rows: Iterable[SelfCheckResult]) -> list[SelfCheckResult]:
     return sorted(rows, key=lambda row: (_WORST.index(row.outcome), row.ordinal))
 
 
-def _why(view: SelfCheckView | None, job: Job | None, alive: int) -> str:
+def _why(view: SelfCheckView | None, job: Job | None, alive: Workforce) -> str:
     if view is not None:
         return _found(view)
     match None if job is None else job.state:
         case "queued":
-            return waiting(alive)
+            return alive.waits
         case "cancelled":
             return "It was stopped before it was done; a part of it proves nothing."
         case "error":

@@ -10,6 +10,7 @@ from service.dashboard.coverage import Bar, bar
 from service.dashboard.format import clipped, duration, number, plain_name, plural, size
 from service.records.jobs import FINAL, Progress
 from service.records.models import Artifact, Finding, Job, Run
+from service.workforce import Workforce
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,7 @@ def _chance(probability: float) -> str:
     return f"{percent:.1f} %" if percent >= 0.1 else "under 0.1 %"
 
 
-def why(seen: Seen, first: Finding | None, progress: Progress, workers: int) -> list[Piece]:
+def why(seen: Seen, first: Finding | None, progress: Progress, workers: Workforce) -> list[Piece]:
     """The sentence under the verdict; `first` is the first error finding."""
     match seen.state:
         case "passed":
@@ -173,14 +174,7 @@ def why(seen: Seen, first: Finding | None, progress: Progress, workers: int) -> 
             return [Piece(_stopped(progress))]
         case "running":
             return [Piece("A worker reads it now. This page follows along.")]
-    return [Piece(waiting(workers))]
-
-
-def waiting(workers: int) -> str:
-    """What a queued job waits for."""
-    if workers:
-        return "It waits for a free worker."
-    return "It waits for a worker, and none is alive: start one with ninfer-gate worker."
+    return [Piece(workers.waits)]
 
 
 def _failed(seen: Seen, first: Finding | None) -> list[Piece]:

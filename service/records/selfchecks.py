@@ -27,6 +27,7 @@ class Wanted:
     outcome: str | None = None
     since: datetime | None = None
     ids: Collection[str] | None = None
+    kernel: str | None = None
     format: str | None = None
     operation: str | None = None
     key: str | None = None
@@ -52,6 +53,7 @@ class Wanted:
         """As conditions on a result."""
         row = SelfCheckResult
         for column, value in (
+            (row.kernel, self.kernel),
             (row.format, self.format),
             (row.operation, self.operation),
             (row.key, self.key),
@@ -74,6 +76,12 @@ def save(session: Session, row: SelfCheck, results: Iterable[SelfCheckResult]) -
 def get(session: Session, project_id: str, id_: str) -> SelfCheck | None:
     """The self-check with an id."""
     query = select(SelfCheck).where(SelfCheck.project_id == project_id, SelfCheck.id == id_)
+    return session.scalars(query).one_or_none()
+
+
+def newest(session: Session, project_id: str) -> SelfCheck | None:
+    """The last one that was begun."""
+    query = select(SelfCheck).where(SelfCheck.project_id == project_id).order_by(SelfCheck.id.desc()).limit(1)
     return session.scalars(query).one_or_none()
 
 

@@ -1,17 +1,24 @@
 """What of self-checks counts: kernels and devices as they are now, and a failure until as much has passed again."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ninfer_core.kernels.registry import KERNELS
 from service import evidence, selfchecks
+from service.blobs import BlobStore
+from service.parts import Parts
 from service.records import selfchecks as rows
+from service.records import workers
 from service.records.database import Database
 from service.records.models import DEFAULT_PROJECT as P
 from service.records.selfchecks import Wanted
 from service.records.types import name_key, new_id
+from service.settings import Settings
+from service.workforce import workforce
+from tests.service.dashboard.app import NoQueue
 from tests.service.records.build import OTHER, other_project
 from tests.service.selfchecked import CPU, GPU, document, stored
 
@@ -100,6 +107,26 @@ def test_a_failure_is_lifted_by_a_check_of_a_whitelist_that_has_grown(database: 
             stored(session, {**said, "kernels": fewer})
         assert outcomes(session) == {("full", "passed")}
         assert evidence.refuted(session, P, GPU) is None
+
+
+def test_why_nobody_works(tmp_path: Path, database: Database) -> None:
+    parts = Parts(Settings(data=tmp_path), database, BlobStore(tmp_path), NoQueue())
+
+    def said() -> str:
+        with database.read() as session:
+            return workforce(session, parts).waits
+
+    assert said() == "It waits for a worker, and none is alive: start one with ninfer-gate worker."
+    with database.write() as session:
+        stored(session, document(CPU, "quick", failed=("check.NVFP4.cpu",)))
+    assert "found check.NVFP4.cpu wrong on cpu, and a worker with wrong kernels refuses work" in said()
+    with database.write() as session:
+        stored(session, document(CPU, "quick"))
+    assert "start one" in said()
+    with database.write() as session:
+        stored(session, document(GPU, "quick", errors=("check.NVFP4.cuda",)))
+        workers.enter(session, "w", host="h", machine="m", pid=1, started=1)
+    assert said() == "It waits for a free worker."
 
 
 def test_a_device_that_changed_leaves_no_evidence(database: Database, monkeypatch: Any) -> None:

@@ -5,6 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from ninfer_core.compute import Operation
+from ninfer_core.formats import FORMATS
+from ninfer_core.kernels.registry import KERNELS
 from service import evidence, selfchecks
 from service.api.parameters import DIGEST, CallerParam, Paging, PartsParam, SelfCheckId
 from service.api.problems import describe
@@ -16,7 +19,7 @@ from service.api.schemas.selfchecks import (
     SelfCheckRead,
     SelfCheckWhole,
 )
-from service.errors import InvalidRequest, SelfCheckNotFound
+from service.errors import Fault, InvalidRequest, SelfCheckNotFound
 from service.records.selfchecks import Wanted
 from service.selfchecks import DeviceClass, Level, ResultOutcome
 
@@ -33,8 +36,9 @@ class SelfCheckPaging(Paging):
     device: str | None = Field(None, pattern=r"^(cpu|cuda:[0-9]{1,3})$")
     level: Level | None = None
     outcome: CheckOutcome | None = Field(None, description="Of the whole self-check.")
-    format: str | None = Field(None, pattern=_NAME, description="Of a kernel that was checked.")
-    operation: str | None = Field(None, pattern=_NAME, description="Of the same kernel.")
+    kernel: str | None = Field(None, max_length=100, description="Name of a kernel that was checked.")
+    format: str | None = Field(None, pattern=_NAME, description="Of the same kernel.")
+    operation: Operation | None = Field(None, description="Of the same kernel.")
     key: str | None = Field(None, pattern=DIGEST, description="Of the same kernel's evidence.")
     result: ResultOutcome | None = Field(None, description="What came of the same kernel.")
     max_age_seconds: int | None = Field(None, ge=0, le=_MAX_AGE, description=_AGE)
@@ -51,10 +55,19 @@ class KernelQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     device_class: DeviceClass | None = None
+    kernel: str | None = Field(None, max_length=100)
     format: str | None = Field(None, pattern=_NAME)
-    operation: str | None = Field(None, pattern=_NAME)
+    operation: Operation | None = None
     level: Level | None = None
     max_age_seconds: int | None = Field(None, ge=0, le=_MAX_AGE, description=_AGE)
+
+
+def _require_known(query: SelfCheckPaging | KernelQuery) -> None:
+    """Nothing is found of a name that nobody knows, and that would read like something not proved yet."""
+    for member, name, known in (("kernel", query.kernel, KERNELS), ("format", query.format, FORMATS)):
+        if name is not None and name not in known:
+            message = f"no {member} that is registered: GET /v1/{member}s lists them"
+            raise InvalidRequest(f"No such {member}: {name}.", Fault("query", member, message))
 
 
 @router.get("/selfchecks", summary="Self-checks, newest first", responses=describe(InvalidRequest))
@@ -63,6 +76,7 @@ def page(
 ) -> PageOf[SelfCheckRead]:
     """What was checked on which device. With `current` it answers whether an operation is proved now."""
     query.within(parts)
+    _require_known(query)
     wanted = Wanted(
         **query.model_dump(exclude={"limit", "cursor", "max_age_seconds", "current"}),
     )
@@ -91,6 +105,7 @@ def one(selfcheck: SelfCheckId, parts: PartsParam, caller: CallerParam) -> SelfC
 @router.get("/kernels", summary="The whitelist of kernels", responses=describe(InvalidRequest))
 def kernels(parts: PartsParam, caller: CallerParam, query: Annotated[KernelQuery, Query()]) -> KernelsRead:
     """With what stands of each on every device that was checked; what is not listed here is refused everywhere."""
+    _require_known(query)
     wanted = Wanted(**query.model_dump(exclude={"max_age_seconds"}))
     with parts.database.read() as session:
         found = evidence.kernels(session, caller.project_id, wanted, query.max_age_seconds)

@@ -163,6 +163,7 @@ class JobRead(Answer):
     type: Literal["verify", "convert", "compare", "selfcheck"]
     state: JobState
     cancel_requested: bool
+    waits_for: str | None = Field(description="What it waits for, in words, while it is queued.")
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -186,6 +187,7 @@ class JobRead(Answer):
                 "type": job.type,
                 "state": job.state,
                 "cancel_requested": job.cancel_requested,
+                "waits_for": view.waits_for,
                 "created_at": job.created_at,
                 "started_at": job.started_at,
                 "finished_at": job.finished_at,

@@ -27,6 +27,8 @@ def test_asked_for_and_not_begun(api: World) -> None:
     assert job["request"] == {"type": "selfcheck", "device": "auto", "level": "full", "seed": 0}
     assert (job["type"], job["selfcheck"], job["run"]) == ("selfcheck", None, None)
     assert "selfcheck" not in job["links"]
+    assert "none is alive" in job["waits_for"]
+    assert get(api, f"/v1/jobs/{examples.SELFCHECK_ID}")["waits_for"] is None
     assert api.queue.enqueued[job["id"]] == ("selfcheck", (job["id"],))
     assert get(api, "/v1/jobs", type="selfcheck")["items"][0]["id"] == job["id"]
     assert api.call("GET", f"/v1/selfchecks/{job['id']}").json()["code"] == "selfcheck_not_found"
@@ -77,6 +79,9 @@ def test_found_by_what_they_prove(api: World) -> None:
     assert ids(device_class="cuda", max_age_seconds=5 * 86_400) == [gpu]
     assert ids(result="failed", **encode) == [examples.SELFCHECK_ID]
     assert ids(result="failed", format="W8G32_F16S") == []
+    assert ids(result="failed", kernel=WRONG) == [examples.SELFCHECK_ID]
+    assert ids(result="passed", kernel=WRONG) == []  # though others of its format and operation passed
+    assert ids(result="passed", device="cpu", **encode) == [examples.SELFCHECK_ID]
     assert ids(outcome="failed") == [examples.SELFCHECK_ID]
     key = document(GPU, "quick")["kernels"][0]["key"]
     assert ids(key=key) == [gpu]
@@ -93,4 +98,8 @@ def test_kernels_are_the_whole_whitelist(api: World) -> None:
     assert wrong["evidence"][0]["selfcheck"] == examples.SELFCHECK_ID
     some = get(api, "/v1/kernels", device_class="cuda", format="NVFP4", operation="reconstruct")["items"]
     assert [item["dtype"] for item in some] == ["FP32", "BF16"]
-    assert get(api, "/v1/kernels", format="Q9")["items"] == []
+    assert [item["name"] for item in get(api, "/v1/kernels", kernel=WRONG)["items"]] == [WRONG]
+    for address in ("/v1/kernels", "/v1/selfchecks"):
+        for member, name in (("format", "Q9"), ("kernel", "encode.Q9.cpu"), ("operation", "Encode")):
+            answer = api.call("GET", address, params={member: name})
+            assert (answer.status_code, answer.json()["where"]["path"]) == (422, member)
