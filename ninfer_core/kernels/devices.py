@@ -3,6 +3,7 @@
 import ctypes
 import os
 import platform
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import import_module
@@ -43,27 +44,19 @@ class Device:
 
 def devices() -> tuple[Device, ...]:
     """What is here; the processor comes first."""
-    return (_cpu(), *_gpus())
+    return (_cpu(), *_gpus()[0])
 
 
 def find_device(name: str) -> Device:
     """The device called `name`, as `cpu` or `cuda:0`. Raises: NoDevice, which says what is here."""
     if name == "cpu":
         return _cpu()
-    here = devices()
-    for device in here:
+    gpus, why_none = _gpus()
+    for device in gpus:
         if device.name == name:
             return device
-    known = ", ".join(f"{device.name} ({device.model})" for device in here)
-    raise NoDevice(f"there is no device {name!r} here (here: {known}){_why_no_gpu(here)}")
-
-
-def _why_no_gpu(here: tuple[Device, ...]) -> str:
-    if len(here) > 1:
-        return ""
-    if _installed("numba-cuda") is None:
-        return "; GPUs need the extra `gpu`"
-    return "; the driver answers with no GPU"
+    known = ", ".join(f"{device.name} ({device.model})" for device in (_cpu(), *gpus))
+    raise NoDevice(f"there is no device {name!r} here (here: {known}){why_none}")
 
 
 @cache
@@ -117,35 +110,42 @@ def _installed(package: str) -> str | None:
         return None
 
 
-def _gpus() -> tuple[Device, ...]:
-    package = _installed("numba-cuda")
-    simulated = bool(int(os.environ.get("NUMBA_ENABLE_CUDASIM") or 0))
-    if package is None or not (simulated or _driver_here()):
-        return ()
+def _gpus() -> tuple[tuple[Device, ...], str]:
+    """The GPUs, or why there are none."""
+    package, simulated = _installed("numba-cuda"), _simulated()
+    if package is None:
+        return (), "; GPUs need the extra `gpu`"
+    if not (simulated or _driver_here()):
+        return (), "; there is no driver for GPUs"
     try:
         cuda: Any = import_module("numba.cuda")
-    except Exception:  # noqa: BLE001  a broken installation has no GPU to offer
-        return ()
+    except Exception as error:  # noqa: BLE001  a broken installation has no GPU to offer
+        return (), f"; numba-cuda does not load: {error}"
     compiler = f"numba {version('numba')}, numba-cuda {package}"
     if simulated:
-        return (Device("cuda:0", "cuda", "CUDA simulator", "simulator", None, None, compiler, True),)
+        return (Device("cuda:0", "cuda", "CUDA simulator", "simulator", None, None, compiler, True),), ""
     try:
-        if not cuda.is_available():
-            return ()
-        return tuple(
-            Device(
-                f"cuda:{index}",
-                "cuda",
-                _text(gpu.name),
-                "{}.{}".format(*gpu.compute_capability),
-                _driver_version(),
-                "CUDA {}.{}".format(*cuda.runtime.get_version()),
-                compiler,
-            )
-            for index, gpu in enumerate(cuda.gpus)
+        here = tuple(_boards(cuda, compiler)) if cuda.is_available() else ()
+    except Exception as error:  # noqa: BLE001  a driver that fails on being asked has no GPU to offer either
+        return (), f"; the driver of GPUs fails: {error}"
+    return here, "" if here else "; the driver answers with no GPU"
+
+
+def _boards(cuda: Any, compiler: str) -> Iterator[Device]:
+    runtime = "CUDA {}.{}".format(*cuda.runtime.get_version())
+    for index, gpu in enumerate(cuda.gpus):
+        capability = "{}.{}".format(*gpu.compute_capability)
+        yield Device(
+            f"cuda:{index}", "cuda", _text(gpu.name), capability, _driver_version(), runtime, compiler
         )
-    except Exception:  # noqa: BLE001  a driver that fails on being asked has no GPU to offer either
-        return ()
+
+
+def _simulated() -> bool:
+    """Whether the compiler simulates a GPU; what it cannot read it takes for no."""
+    try:
+        return bool(int(os.environ.get("NUMBA_ENABLE_CUDASIM") or 0))
+    except ValueError:
+        return False
 
 
 def _driver_here() -> bool:

@@ -1,10 +1,12 @@
 """The kernels of this machine's own processor. Importing this module loads the compiler."""
 
+from functools import cache
 from types import ModuleType
 from typing import Any
 
 from numpy.typing import NDArray
 
+from ninfer_core.compute import Operation
 from ninfer_core.formats import FORMATS, GroupedFormat
 from ninfer_core.kernels import cpu
 from ninfer_core.kernels.devices import Device, find_device
@@ -17,6 +19,7 @@ from ninfer_core.kernels.processor import (
     format_of_words,
     output_dtype,
 )
+from ninfer_core.kernels.registry import Kernel, find_kernel
 from ninfer_core.kernels.values import (
     CodeStatistics,
     EncodeCounts,
@@ -34,6 +37,12 @@ def products() -> ModuleType:
     from ninfer_core.kernels import matvec
 
     return matvec
+
+
+@cache
+def require(operation: Operation, fmt: str, dtype: str | None) -> Kernel:
+    """The kernel of the whitelist. Raises: NoKernel."""
+    return find_kernel(operation, FORMATS[fmt], dtype, "cpu")
 
 
 class Cpu:
@@ -55,8 +64,10 @@ class Cpu:
         """None: nothing stands behind this one."""
         return ()
 
-    def _note(self, operation: str, fmt: str, dtype: str | None = None) -> None:
+    def _note(self, operation: Operation, fmt: str, dtype: str | None = None) -> None:
+        """Note what runs. Raises: NoKernel, for what the whitelist lacks."""
         if fmt in FORMATS:  # words of a foreign file are counted too; no kernel answers for their format
+            require(operation, fmt, dtype)
             self._ran.add("cpu", operation, fmt, dtype)
 
     def encode(

@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ninfer_core.compute import COMPUTE_PROFILES
 from ninfer_core.formats import BF16, FP8_E4M3FN_ROW_BF16S, FP32, I32, NVFP4, Q4G64_F16S
+from ninfer_core.kernels import devices as listing
 from ninfer_core.kernels import sources
 from ninfer_core.kernels.devices import NoDevice, devices, find_device
+from ninfer_core.kernels.processor import cpu_processor
 from ninfer_core.kernels.registry import KERNELS, REGIMES, NoKernel, find_kernel
 
 
@@ -173,3 +176,26 @@ def test_a_simulator_is_a_device_that_says_so() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment
     )
     assert shown.stdout.strip() == "True simulator"
+
+
+def test_no_driver_and_no_simulator_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba_cuda", reason="the extra `gpu` is not installed")
+    monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", "true")  # the compiler reads numbers, and takes this for no
+    monkeypatch.setattr(listing, "_driver_here", lambda: False)
+    with pytest.raises(NoDevice, match="there is no driver for GPUs"):
+        find_device("cuda:0")
+    monkeypatch.setattr(listing, "_driver_here", lambda: True)
+
+    def broken(name: str) -> None:
+        raise ImportError(f"{name} is broken")
+
+    monkeypatch.setattr(listing, "import_module", broken)
+    with pytest.raises(NoDevice, match=r"numba\.cuda is broken"):
+        find_device("cuda:0")
+
+
+def test_the_processor_runs_what_the_whitelist_has_and_no_more() -> None:
+    source, out = np.ones((1, 4)).view(np.uint64), (np.empty(4, np.uint8), np.empty(1, np.uint16))
+    largest = cpu_processor().largest_magnitudes(source, "F64")
+    with pytest.raises(NoKernel, match="encode of FP8_E4M3FN_ROW_BF16S with F64 words"):
+        cpu_processor().encode_rows(source, "F64", largest, *out)
