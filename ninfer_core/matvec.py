@@ -18,9 +18,14 @@ of a scale or of a divisor's reciprocal that is applied to a partial sum. A prod
 by less than g, and the one left over covers what binary64 loses in the oracle itself, at most 2**-53 for each of fewer
 than 2**20 terms. Where a result is subnormal the error is absolute instead, at most 2**-150 for each of m products and
 for what is scaled at the end (sums of subnormals are exact), and 2**-150 |a_k| for a weight whose own binary32 word is
-subnormal; growing on the way at most doubles these. Nothing else is allowed for: a lost subnormal, a scale that went
-through BF16 or a code in a neighbour's place shows wherever S is small beside what it changes, and a sparse activation
-makes m small.
+subnormal; growing on the way at most doubles these. What is scaled at the end brings no more: codes, with the block
+scales of NVFP4, times activations are multiples of 2**-143, so where they are subnormal they are exact. That no sum
+overflows before it is scaled is the consumer's affair.
+
+Nothing else is allowed for: a lost subnormal, a scale that went through BF16 or a code in a neighbour's place shows
+wherever S is small beside what it changes, and a sparse activation makes m small. Where it is not small nothing shows:
+one subnormal scale lost among thousands of ordinary ones is below half a BF16 step of the output. A matrix of subnormal
+scales alone is what a consumer has to be asked as well: there a single lost group shows.
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """The consumer of this machine within its criterion, faults that the criterion refuses, and flush-to-zero modes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,19 @@ def test_planted_faults_are_refused(fmt):
     assert matrix.refused(matvec) == 0
     for fault in FAULTS.get(fmt, GROUPED_FAULTS):
         assert matrix.refused(matvec, fault(matrix)) > 20, fault.__name__
+
+
+@pytest.mark.parametrize("fmt", [W8G32_F16S, NVFP4], ids=lambda f: f.name)
+def test_one_lost_group_shows_where_all_scales_are_subnormal(fmt):
+    drawn = random_matrix(fmt, 128, 320, seed=2)
+    least, place = (0x08 if fmt is NVFP4 else 0x400), len(drawn.planes) - 1
+    scales = np.where(drawn.planes[place] > 0, drawn.planes[place] % (least - 1) + 1, 0)
+    matrix = replace(drawn, planes=(*drawn.planes[:-1], scales.astype(drawn.planes[place].dtype)))
+    assert matrix.refused(matvec) == 0
+    for group in np.random.default_rng(3).choice(np.flatnonzero(scales), 12, replace=False):
+        lost = matrix.planes[place].copy()
+        lost[group] = 0
+        assert matrix.refused(matvec, replace(matrix, planes=(*drawn.planes[:-1], lost))) >= 1, group
 
 
 @flushing
