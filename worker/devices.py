@@ -18,6 +18,7 @@ from service.records.database import Database
 from service.records.models import DEFAULT_PROJECT
 from service.records.types import new_id
 from service.selfchecks import AUTO
+from worker.watch import Draining
 
 if TYPE_CHECKING:
     from ninfer_core.kernels.devices import Device
@@ -105,14 +106,14 @@ class Devices:
     def processor(self) -> "Processor":
         """Of one pass: a GPU that failed in one is asked again in the next, unless a self-check has found it wrong.
 
-        Raises: SelfCheckFailed, when this worker may do no work any more.
+        Raises: Draining, when this worker may do no work any more: it is for others, or for nobody.
         """
         from ninfer_core.kernels.failover import FailingOver
         from ninfer_core.kernels.processor import cpu_processor
 
         self.look_again()
         if self.refused is not None:
-            raise self.refused
+            raise Draining from self.refused
         if self._gpu is None:
             return cpu_processor()
         given = FailingOver(self._gpu)

@@ -101,7 +101,7 @@ class Life:
     def run(self) -> int:
         """The exit code, when a signal or the end of the supervisor has ended it.
 
-        Raises: SelfCheckFailed, when a device was found wrong; at start NoDevice and SQLAlchemyError too.
+        Raises at start: SelfCheckFailed, NoDevice, SQLAlchemyError.
         """
         try:
             self._prove()
@@ -129,7 +129,8 @@ class Life:
                 break
         self._drain()
         if self._devices.refused is not None:
-            raise self._devices.refused
+            log.error("worker.refused", why=str(self._devices.refused))
+            return 2
         return 0
 
     def _prove(self) -> None:

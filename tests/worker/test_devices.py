@@ -30,6 +30,7 @@ from tests.worker.rig import PROJECT, Rig, rig
 from worker import devices as proof
 from worker.devices import Devices, SelfCheckFailed
 from worker.produced import merged, told
+from worker.watch import Draining
 from worker.workflows import selfcheck as workflow
 
 FAULT = """
@@ -203,9 +204,9 @@ def test_a_gpu_that_is_found_wrong_is_worked_on_no_longer(made: Rig, with_gpu: d
     )  # `first` has no such method
     assert given.failures() == ()
     assert devices.refused is None
-    with pytest.raises(SelfCheckFailed, match="the last full self-check of cuda:0"):
+    with pytest.raises(Draining):
         forced.processor()
-    assert forced.refused is not None
+    assert "the last full self-check of cuda:0" in str(forced.refused)
 
 
 def test_a_processor_that_is_found_wrong_is_asked_again(
@@ -225,9 +226,9 @@ def test_a_processor_that_is_found_wrong_is_asked_again(
     devices = proved(made, "cpu")
     with made.parts.database.write() as session:
         stored(session, document(CPU, "full", failed=(wrong,)))
-    with pytest.raises(SelfCheckFailed, match="encode"):
+    with pytest.raises(Draining):
         devices.processor()
-    assert devices.refused is not None
+    assert wrong in str(devices.refused)
     asked.clear()
     with pytest.raises(SelfCheckFailed, match="case ties, row 3"):
         proved(made, "cpu")
