@@ -6,7 +6,8 @@ one kernel at a time, for all threads together.
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from traceback import clear_frames
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +25,7 @@ _GRAIN: Final = 256  # bytes: buffers are whole words of every type
 _OUT_OF_MEMORY: Final = (
     "CUDA_ERROR_OUT_OF_MEMORY"  # in the text of every library on the way, of which some keep no code
 )
-_OUR_OWN: Final = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError, DeviceFailed)
+_OUR_OWN: Final = (ArithmeticError, KeyError, MemoryError, TypeError, ValueError, DeviceFailed)
 _alone: Final = threading.Lock()
 _api: Any = cuda
 
@@ -33,13 +34,37 @@ class OutOfMemory(DeviceFailed):
     """The buffers of a batch do not fit."""
 
 
-class _Own(threading.local):
-    """What one thread has on the device."""
+def _board(index: int) -> AbstractContextManager[Any]:
+    """The context of a device. Raises: DeviceFailed."""
+    try:
+        board: AbstractContextManager[Any] = _api.gpus[index]
+    except IndexError as error:
+        raise DeviceFailed(f"cuda:{index}: the driver knows of no such device") from error
+    return board
 
-    def __init__(self) -> None:
+
+class _Held:
+    """What one thread has on a device: given back in the device's context, without which the driver frees nothing."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
         self.stream: Any = None
         self.buffers: dict[str, DeviceArray] = {}
         self.under_way: list[Words] = []  # copies from here may still be read: a stream is not waited for
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # a driver that has failed, or that is gone at the end, keeps nothing
+            if self.stream is not None:
+                with _board(self.index):
+                    self.buffers.clear()
+                    self.stream = None
+
+
+class _Own(threading.local):
+    """What each thread has."""
+
+    def __init__(self, index: int) -> None:
+        self.held = _Held(index)
 
 
 class Memory:
@@ -48,16 +73,16 @@ class Memory:
     def __init__(self, index: int, most_bytes: int | None = None) -> None:
         """`most_bytes` is what one thread may hold on the device, where others use it too; None for what there is."""
         self._index, self._most = index, most_bytes
-        self._own = _Own()
+        self._own = _Own(index)
 
     @contextmanager
     def session(self) -> Iterator[None]:
         """Whatever is done with the device is done in here. Raises: DeviceFailed, OutOfMemory."""
         turn: AbstractContextManager[Any] = _alone if SIMULATED else nullcontext()
         try:
-            with turn, self._board():
-                if self._own.stream is None:
-                    self._own.stream = _api.stream()
+            with turn, _board(self._index):
+                if self._own.held.stream is None:
+                    self._own.held.stream = _api.stream()
                 yield
         except _OUR_OWN:
             raise
@@ -66,18 +91,11 @@ class Memory:
                 raise OutOfMemory(str(error)) from error
             raise DeviceFailed(f"cuda:{self._index}: {type(error).__name__}: {error}".strip()) from error
 
-    def _board(self) -> AbstractContextManager[Any]:
-        try:
-            board: AbstractContextManager[Any] = _api.gpus[self._index]
-        except LookupError as error:
-            raise DeviceFailed(f"cuda:{self._index}: the driver knows of no such device") from error
-        return board
-
     def empty(self, name: str, size: int, dtype: Any) -> DeviceArray:
         """A flat array with undefined content; one element where none is asked for. Raises: OutOfMemory."""
         word = np.dtype(dtype)
         need = max(size, 1) * word.itemsize
-        buffers = self._own.buffers
+        buffers = self._own.held.buffers
         held = buffers.get(name)
         if held is None or held.size < need:
             grown = -(-need // _GRAIN) * _GRAIN
@@ -85,7 +103,7 @@ class Memory:
             if self._most is not None and others + grown > self._most:
                 raise OutOfMemory(f"{others + grown:,} bytes of at most {self._most:,}")
             buffers.pop(name, None)
-            held = buffers[name] = _api.device_array(grown, np.uint8, stream=self._own.stream)
+            held = buffers[name] = _api.device_array(grown, np.uint8, stream=self._own.held.stream)
         return held[:need].view(word)
 
     def upload(self, name: str, words: Words) -> DeviceArray:
@@ -93,8 +111,8 @@ class Memory:
         flat = np.ascontiguousarray(words).reshape(-1)
         target = self.empty(name, flat.size, flat.dtype)
         if flat.size:
-            self._own.under_way.append(flat)
-            target.copy_to_device(flat, stream=self._own.stream)
+            self._own.held.under_way.append(flat)
+            target.copy_to_device(flat, stream=self._own.held.stream)
         return target
 
     def download(self, source: DeviceArray, out: Words) -> None:
@@ -102,17 +120,17 @@ class Memory:
         if not out.flags.c_contiguous:
             raise ValueError("what a device writes into must be contiguous")
         if out.size:
-            source.copy_to_host(out.reshape(-1), stream=self._own.stream)
+            source.copy_to_host(out.reshape(-1), stream=self._own.held.stream)
         self.wait()
 
     def copy(self, source: DeviceArray, target: DeviceArray) -> None:
         """Copy inside the device's memory: arrays of one size and type."""
-        target.copy_to_device(source, stream=self._own.stream)
+        target.copy_to_device(source, stream=self._own.held.stream)
 
     def wait(self) -> None:
         """Until everything that was started is done."""
-        self._own.stream.synchronize()
-        self._own.under_way.clear()
+        self._own.held.stream.synchronize()
+        self._own.held.under_way.clear()
 
     def launch(self, kernel: Any, threads: int, *arguments: Any) -> None:
         """Start at least `threads` threads in blocks of `THREADS`; they may have more to do than their number says."""
@@ -121,11 +139,12 @@ class Memory:
     def launch_blocks(self, kernel: Any, blocks: int, *arguments: Any) -> None:
         """Start so many blocks."""
         if blocks:
-            kernel[blocks, THREADS, self._own.stream](*arguments)
+            kernel[blocks, THREADS, self._own.held.stream](*arguments)
 
     def release(self) -> None:
-        """Give back every buffer of this thread."""
-        self._own.buffers.clear()
+        """Give back every buffer of this thread. Raises: DeviceFailed."""
+        with self.session():
+            self._own.held.buffers.clear()
 
     def in_batches(self, rows: int, run: Callable[[int, int], None]) -> None:
         """Call `run` with consecutive ranges [begin, end) of rows, all of them at first and fewer where memory is short.
@@ -140,6 +159,8 @@ class Memory:
                 with self.session():
                     run(begin, end)
             except OutOfMemory as error:
+                for one in (error, error.__cause__):  # else they keep what the run has taken
+                    clear_frames(one.__traceback__ if one else None)
                 self.release()
                 if end - begin == 1:
                     raise DeviceFailed(f"cuda:{self._index}: one row does not fit: {error}") from error

@@ -1,7 +1,8 @@
 """What a driver may do to the memory of a device: copies under way, exceptions of several libraries, limits of a launch."""
 
+import gc
+import threading
 import weakref
-from contextlib import nullcontext
 from importlib.util import find_spec
 from typing import Any
 
@@ -42,19 +43,31 @@ class OnBoard(np.ndarray):
 
 
 class Driver:
-    """As much of a driver as `Memory` asks for."""
+    """As much of a driver as `Memory` asks for. It frees nothing outside of a context of the device."""
 
     def __init__(self, most: int, failure: Exception) -> None:
-        self.gpus = [nullcontext()]
-        self.most, self.failure = most, failure
+        self.gpus = [self]
+        self.most, self.failure, self.contexts, self.in_use = most, failure, 0, 0
+
+    def __enter__(self) -> None:
+        self.contexts += 1
+
+    def __exit__(self, *raised: object) -> None:
+        self.contexts -= 1
+
+    def free(self, size: int) -> None:
+        self.in_use -= size if self.contexts else 0
 
     def stream(self) -> Stream:
         return Stream()
 
     def device_array(self, size: int, dtype: type, stream: Stream) -> np.ndarray:
-        if size > self.most:
+        if self.in_use + size > self.most:
             raise self.failure
-        return np.zeros(size, dtype).view(OnBoard)
+        self.in_use += size
+        words = OnBoard(size, dtype)  # views keep it
+        weakref.finalize(words, self.free, size)
+        return words
 
 
 class ApiError(Exception):
@@ -69,6 +82,12 @@ class ApiError(Exception):
 SHORT = (ApiError(), RuntimeError("CUDA_ERROR_OUT_OF_MEMORY: the device is full"))
 
 
+def driver() -> Driver:
+    found = gpu_memory._api
+    assert isinstance(found, Driver)
+    return found
+
+
 def memory_of(monkeypatch: pytest.MonkeyPatch, most: int = 1 << 20, failure: Exception = SHORT[0]) -> Memory:
     monkeypatch.setattr(gpu_memory, "_api", Driver(most, failure))
     return Memory(0)
@@ -80,7 +99,7 @@ def test_words_stay_until_they_have_been_copied(monkeypatch: pytest.MonkeyPatch)
         placed = memory.upload("words", np.arange(8, dtype=np.uint16)[::2])  # a copy that nobody else has
         memory.download(placed, out)
     assert out.tolist() == [0, 2, 4, 6]
-    assert memory._own.under_way == []
+    assert memory._own.held.under_way == []
 
 
 @pytest.mark.parametrize("failure", SHORT, ids=["the driver's", "a library's"])
@@ -88,14 +107,35 @@ def test_short_memory_is_told_from_any_other_failure(monkeypatch: pytest.MonkeyP
     memory, done = memory_of(monkeypatch, 1 << 10, failure), []
 
     def run(begin: int, end: int) -> None:
-        memory.empty("words", end - begin, np.uint64)
+        small = memory.empty("small", 1, np.uint8)
+        large = memory.empty("words", end - begin, np.uint64)
         done.append((begin, end))
+        assert small.size < large.size
 
     memory.in_batches(300, run)
     assert done == [(0, 75), (75, 150), (150, 225), (225, 300)]
+    assert driver().in_use == 256 + 768
     other = memory_of(monkeypatch, 1 << 10, RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS"))
     with pytest.raises(DeviceFailed, match="ILLEGAL_ADDRESS"):
         other.in_batches(300, lambda begin, end: other.empty("words", end - begin, np.uint64))
+
+
+def test_what_threads_held_is_given_back_in_a_context(monkeypatch: pytest.MonkeyPatch):
+    def work(memory: Memory) -> None:
+        with memory.session():
+            memory.empty("words", 300, np.uint8)
+
+    memory = memory_of(monkeypatch)
+    threads = [threading.Thread(target=work, args=(memory,)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    work(memory)
+    assert driver().in_use == 512
+    del memory, threads, thread
+    gc.collect()
+    assert (driver().in_use, driver().contexts) == (0, 0)
 
 
 def test_a_board_that_is_gone_is_a_device_that_failed(monkeypatch: pytest.MonkeyPatch):
