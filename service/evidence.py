@@ -16,9 +16,9 @@ from sqlalchemy.orm import Session
 
 from ninfer_core.kernels.registry import KERNELS, Kernel
 from service.records import selfchecks
+from service.records.database import moment
 from service.records.models import SelfCheck, SelfCheckResult
 from service.records.selfchecks import ANY, Wanted
-from service.records.types import now
 
 DEVICE: Final = ("name", "device_class", "model", "capability", "driver", "runtime", "compiler", "simulated")
 _WRONG: Final = ("failed", "error")
@@ -51,7 +51,7 @@ def current_evidence(
 
     An operation on a format is proved on a device class when all that is found here `passed`, and something is.
     """
-    since = since_age(max_age_seconds) or wanted.since
+    since = since_age(session, max_age_seconds) or wanted.since
     return [
         item
         for item in standing(session, project_id, wanted)
@@ -119,7 +119,7 @@ def kernels(
     session: Session, project_id: str, wanted: Wanted = ANY, max_age_seconds: int | None = None
 ) -> Iterator[tuple[Kernel, list[Evidence]]]:
     """The whitelist, with what stands of each kernel on every device that was checked."""
-    since = since_age(max_age_seconds)
+    since = since_age(session, max_age_seconds)
     found: dict[str, list[Evidence]] = {}
     for item in standing(session, project_id, wanted):
         if since is None or item.check.created_at >= since:
@@ -141,6 +141,6 @@ def digests_now() -> dict[str, str]:
     return {kernel.name: kernel.digest for kernel in KERNELS}
 
 
-def since_age(max_age_seconds: int | None) -> datetime | None:
-    """The moment that long ago."""
-    return None if max_age_seconds is None else now() - timedelta(seconds=max_age_seconds)
+def since_age(session: Session, max_age_seconds: int | None) -> datetime | None:
+    """The moment that long ago, by the clock that stamped the evidence."""
+    return None if max_age_seconds is None else moment(session) - timedelta(seconds=max_age_seconds)

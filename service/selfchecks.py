@@ -12,10 +12,11 @@ from service.errors import SelfCheckNotFound
 from service.evidence import DEVICE, current_evidence, device_key, digests_now, since_age
 from service.parts import Parts
 from service.records import selfchecks
+from service.records.database import moment
 from service.records.models import SelfCheck, SelfCheckResult
 from service.records.pages import Page
 from service.records.selfchecks import Wanted
-from service.records.types import name_key, now
+from service.records.types import name_key
 
 Level = Literal["quick", "full"]
 DeviceClass = Literal["cpu", "cuda"]
@@ -93,7 +94,7 @@ def save(
         device_key=device_key(device),
         kernels_key=name_key(" ".join(sorted(item["kernel_digest"] for item in document["kernels"]))),
         software=dict(document["software"]),
-        created_at=now(),
+        created_at=moment(session),
     )
     results = [
         SelfCheckResult(ordinal=ordinal, **{name: item[name] for name in _RESULT})
@@ -149,7 +150,7 @@ def page(
 ) -> Page[SelfCheckView]:
     """Newest first; with `current` only those that hold wanted evidence which counts now. Raises: BadCursor."""
     with parts.database.read() as session:
-        wanted = replace(wanted, since=since_age(max_age_seconds))
+        wanted = replace(wanted, since=since_age(session, max_age_seconds))
         if current:
             found = current_evidence(session, project_id, wanted)
             wanted = replace(wanted, ids={item.check.id for item in found})

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session, sessionmaker
@@ -45,6 +46,11 @@ def clock(session: Session) -> float:
     if session.get_bind().dialect.name == "sqlite":
         return time.time()
     return float(session.execute(select(func.extract("epoch", func.clock_timestamp()))).scalar_one())
+
+
+def moment(session: Session) -> datetime:
+    """The same as a moment in UTC: what is compared with moments that other hosts wrote."""
+    return datetime.fromtimestamp(clock(session), UTC)
 
 
 def revision(database: Database) -> str | None:

@@ -1,12 +1,12 @@
 """Queries over self-checks: what each found, the latest of every device, and which devices are still what they were."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, delete, exists, func, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Select, delete, exists, func, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from service.records.models import SelfCheck, SelfCheckResult
 from service.records.pages import Page, cut, decode, encode, fetched, identifier
@@ -14,6 +14,8 @@ from service.records.rows import insert_new, values
 
 _LISTING = "selfchecks"
 _MOST_DEVICES = 200  # that are looked at for what stands, those checked last
+# By the database's clock: an id tells when a job was asked for, by the clock of another host.
+_NEWEST: Final = (SelfCheck.created_at.desc(), SelfCheck.id.desc())
 _KEPT = 100  # checks that workers made as they started, of one device
 
 
@@ -80,8 +82,8 @@ def get(session: Session, project_id: str, id_: str) -> SelfCheck | None:
 
 
 def newest(session: Session, project_id: str) -> SelfCheck | None:
-    """The last one that was begun."""
-    query = select(SelfCheck).where(SelfCheck.project_id == project_id).order_by(SelfCheck.id.desc()).limit(1)
+    """The last one."""
+    query = select(SelfCheck).where(SelfCheck.project_id == project_id).order_by(*_NEWEST).limit(1)
     return session.scalars(query).one_or_none()
 
 
@@ -132,24 +134,27 @@ def latest(
 
     What differs in anything is another device.
     """
-    newest = select(func.max(SelfCheck.id)).where(SelfCheck.project_id == project_id)
+    of = [SelfCheck.project_id == project_id]
     if device_class is not None:
-        newest = newest.where(SelfCheck.device_class == device_class)
+        of.append(SelfCheck.device_class == device_class)
     if device_key is not None:
-        newest = newest.where(SelfCheck.device_key == device_key)
-    newest = newest.group_by(SelfCheck.device_key, SelfCheck.kernels_key, SelfCheck.level)
-    query = select(SelfCheck).where(SelfCheck.id.in_(newest))
-    return list(session.scalars(query.order_by(SelfCheck.id.desc()).limit(2 * _MOST_DEVICES)))
+        of.append(SelfCheck.device_key == device_key)
+    query = _newest_of_each((SelfCheck.device_key, SelfCheck.kernels_key, SelfCheck.level), of)
+    return list(session.scalars(query.order_by(*_NEWEST).limit(2 * _MOST_DEVICES)))
 
 
 def devices_here(session: Session, project_id: str) -> frozenset[str]:
     """Keys of the devices that some machine had when it was checked last: a driver that was replaced leaves none."""
-    newest = (
-        select(func.max(SelfCheck.id))
-        .where(SelfCheck.project_id == project_id)
-        .group_by(SelfCheck.machine, SelfCheck.device)
-    )
-    return frozenset(session.scalars(select(SelfCheck.device_key).where(SelfCheck.id.in_(newest))))
+    query = _newest_of_each((SelfCheck.machine, SelfCheck.device), [SelfCheck.project_id == project_id])
+    return frozenset(row.device_key for row in session.scalars(query))
+
+
+def _newest_of_each(
+    together: Sequence[InstrumentedAttribute[Any]], of: Sequence[ColumnElement[bool]]
+) -> Select[SelfCheck]:
+    place = func.row_number().over(partition_by=together, order_by=_NEWEST).label("place")
+    ranked = select(SelfCheck.id, place).where(*of).subquery()
+    return select(SelfCheck).join(ranked, ranked.c.id == SelfCheck.id).where(ranked.c.place == 1)
 
 
 def thin_out(session: Session, project_id: str, device_key: str) -> int:

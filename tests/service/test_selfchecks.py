@@ -12,7 +12,7 @@ from service.blobs import BlobStore
 from service.parts import Parts
 from service.records import selfchecks as rows
 from service.records import workers
-from service.records.database import Database
+from service.records.database import Database, clock
 from service.records.models import DEFAULT_PROJECT as P
 from service.records.selfchecks import Wanted
 from service.records.types import name_key, new_id
@@ -107,6 +107,25 @@ def test_a_failure_is_lifted_by_a_check_of_a_whitelist_that_has_grown(database: 
             stored(session, {**said, "kernels": fewer})
         assert outcomes(session) == {("full", "passed")}
         assert evidence.refuted(session, P, GPU) is None
+
+
+def test_the_newest_is_what_was_found_last(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the clock of the worker said, and whenever a job was asked for."""
+    with database.write() as session:
+        ahead = "f" * 32  # the id of a worker whose clock is ahead by years
+        stored(session, document({**GPU, "driver": "570.1"}), id_=ahead, ago=timedelta(minutes=2))
+        stored(session, document(GPU), id_="e" * 32, ago=timedelta(minutes=1))
+        assert outcomes(session) == {("full", "passed")}
+        assert {item.check.driver for item in evidence.current_evidence(session, P, ENCODE)} == {
+            GPU["driver"]
+        }
+        stored(session, document(GPU, failed=(KERNEL,)), id_="0" * 32)  # a job that waited long
+        assert ("full", "failed") in outcomes(session)
+        assert evidence.refuted(session, P, GPU) is not None
+    with database.write() as session:
+        monkeypatch.setattr("service.records.types.now", lambda: pytest.fail("this host's clock was asked"))
+        row = selfchecks.save(session, document(GPU), project_id=P, id_="1" * 32, worker="w", job_id=None)
+        assert abs(row.created_at.timestamp() - clock(session)) < 60
 
 
 def test_why_nobody_works(tmp_path: Path, database: Database) -> None:
