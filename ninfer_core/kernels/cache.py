@@ -50,14 +50,22 @@ def compiling_ahead() -> str | None:
     return "Compiling kernels for this machine: some seconds, once."
 
 
-def _compile(function: Function, *, inlined: bool) -> Function:
+def _compile(function: Function, *, kept: bool, inlined: bool = False) -> Function:
     # No fast-math and no contraction; division by zero follows IEEE 754 instead of raising.
     def compiled(cached: bool) -> Function:
-        jit = numba.njit(nogil=True, error_model="numpy", forceinline=inlined, cache=cached)
+        # Nothing outside of compiled code calls a part: the way in from Python would be compiled for nothing.
+        jit = numba.njit(
+            nogil=True,
+            error_model="numpy",
+            forceinline=inlined,
+            cache=cached,
+            no_cfunc_wrapper=True,
+            no_cpython_wrapper=not kept,
+        )
         result: Function = jit(function)
         return result
 
-    directory = None if inlined else cache_directory()
+    directory = cache_directory() if kept else None
     if directory is None:
         return compiled(False)
     before = config.CACHE_DIR
@@ -72,9 +80,14 @@ def _compile(function: Function, *, inlined: bool) -> Function:
 
 def kernel(function: Function) -> Function:
     """Compile on the first call, once per combination of array types; releases the interpreter lock."""
-    return _compile(function, inlined=False)
+    return _compile(function, kept=True)
 
 
 def inline(function: Function) -> Function:
     """Compile as a part of the kernels that call it."""
-    return _compile(function, inlined=True)
+    return _compile(function, kept=False, inlined=True)
+
+
+def part(function: Function) -> Function:
+    """The same, but once where it is called more than once: for what is large and seldom hurried."""
+    return _compile(function, kept=False)

@@ -138,7 +138,7 @@ def grouped(
     scales: Array,
     out: Array,
 ) -> bool:
-    """Whether the planes are the encoding of `rows` x `columns` source words, flat; if so, the sums are in `out`."""
+    """Whether the planes are the encoding of `rows` x `columns` source words, as bytes; if so, the sums are in `out`."""
     words, codes = scratch(4 * LANES).view(np.uint32), scratch(LANES).view(np.int8)
     values = words.view(np.float32)
     amax, own = np.empty(QUARTERS, np.uint32), np.empty(QUARTERS, np.uint16)
@@ -148,6 +148,7 @@ def grouped(
     sums, farthest = scratch(8 * 3 * COLUMNS).view(np.float64), scratch(8 * COLUMNS).view(np.int64)
     sums[:], farthest[:] = 0.0, 0
     counts = np.zeros(2, np.int64)
+    pairs = source.view(np.uint16)
     row_lines, per_line = (columns + LINE - 1) // LINE, LINE // group
     qmin = -127 if bits == 8 else -qmax - 1
     for row in range(rows):
@@ -157,7 +158,7 @@ def grouped(
             line, groups = row * row_lines + first, lines * per_line
             start = row * columns + first * LINE
             direct = kind == KIND_BF16 and lanes == lines * LINE
-            rows16 = source[start : start + direct * lanes].reshape((direct * lines, LINE))
+            rows16 = pairs[start : start + direct * lanes].reshape((direct * lines, LINE))
             if direct:
                 largest_bf16_magnitudes(rows16, group, amax)
             else:

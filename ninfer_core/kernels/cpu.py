@@ -25,6 +25,7 @@ from ninfer_core.kernels import shapes as _shapes
 from ninfer_core.kernels import statistics as _statistics
 from ninfer_core.kernels import tiles as _tiles
 from ninfer_core.kernels.floating import standard_mode
+from ninfer_core.kernels.histogram import count_packed
 from ninfer_core.kernels.values import (
     SOURCE_DTYPES,
     CodeStatistics,
@@ -63,10 +64,10 @@ def _geometry(fmt: GroupedFormat, columns: int, planes: GroupedPlanes) -> tuple[
     return (1, rows * columns) if columns % 128 == 0 and rows else (rows, columns)
 
 
-def _source(words: Words, dtype: str) -> Words:
+def _source(words: Words, dtype: str) -> Words8:
     if words.dtype.itemsize * 8 != SOURCE_DTYPES[dtype].bits or words.dtype.kind != "u":
         raise ValueError(f"source words of {dtype} cannot be {words.dtype}")
-    return _input(words)
+    return _input(words).view(np.uint8)
 
 
 def encode(fmt: GroupedFormat, source: Words, dtype: str, out: GroupedPlanes) -> EncodeFault | EncodeCounts:
@@ -265,17 +266,23 @@ def _output(out: Words, size: int) -> Words:
 def statistics_grouped(fmt: GroupedFormat, columns: int, planes: GroupedPlanes, acc: CodeStatistics) -> None:
     """Add the logical lanes and groups of a block to `acc`."""
     rows, width = _geometry(fmt, columns, planes)
-    _statistics.grouped(fmt.code_bits, fmt.group, rows, width, *_planes(planes), acc.histogram, acc.tallies)
+    bits, own = fmt.code_bits, _planes(planes)
+    counts = _statistics.byte_counts(own[0]) if bits == 8 else count_packed(bits, own[0], own[1])
+    acc.histogram[:] += np.roll(counts, counts.size // 2)  # the codes below zero come first
+    _statistics.grouped(bits, fmt.group, rows, width, *own, acc.histogram, acc.tallies)
 
 
 def statistics_row(codes: Words8, scales: Words16, acc: CodeStatistics) -> None:
     """Add FP8 rows, codes [rows, columns] and scales [rows], to `acc`."""
-    _statistics.rows_of_fp8(_input(codes).reshape(codes.shape), _input(scales), acc.histogram, acc.tallies)
+    acc.histogram[:] += _statistics.byte_counts(_input(codes))
+    _statistics.rows_of_fp8(_input(codes).reshape(codes.shape), _input(scales), acc.tallies)
 
 
 def statistics_nvfp4(codes: Words8, scales: Words8, acc: CodeStatistics) -> None:
     """Add NVFP4 rows: packed codes [rows, columns / 2] and scales [rows, columns / 16] in natural order."""
-    _statistics.nvfp4(_input(codes).view(np.uint64), _input(scales), acc.histogram, acc.tallies)
+    data = _input(codes)
+    acc.histogram[:] += count_packed(4, data, data[:0])
+    _statistics.nvfp4(data.view(np.uint64), _input(scales), acc.tallies)
 
 
 def statistics_direct(words: Words, dtype: str) -> WordStatistics:
@@ -380,9 +387,9 @@ def error_sums_words(source: Words, stored: Words, dtype: str, stored_dtype: str
     """Sums over two arrays of direct words, each rounded to binary32; any two types go together."""
     stored_dtype = stored_dtype or dtype
     x, y = _source(source, dtype), _source(stored, stored_dtype)
-    if x.size != y.size:
-        raise ValueError(f"{x.size} words of {dtype} do not go with {y.size} of {stored_dtype}")
+    if source.size != stored.size:
+        raise ValueError(f"{source.size} words of {dtype} do not go with {stored.size} of {stored_dtype}")
     sums = np.zeros(_parity.SUMS, np.float64)
     with standard_mode():
-        _parity.words(_tiles.KINDS[dtype], x, _tiles.KINDS[stored_dtype], y, sums)
-    return ErrorSums(x.size, *map(float, sums))
+        _parity.words(source.size, _tiles.KINDS[dtype], x, _tiles.KINDS[stored_dtype], y, sums)
+    return ErrorSums(source.size, *map(float, sums))

@@ -180,7 +180,7 @@ def encode_block(
     scales: Array,
     counts: Array,
 ) -> int:
-    """Encode `rows` x `columns` source words (flat) into planes; counts [rescued, clamped] are added to.
+    """Encode `rows` x `columns` source words, as bytes, into planes; counts [rescued, clamped] are added to.
 
     Returns the first physical group that must be refused, or -1.
     """
@@ -188,6 +188,7 @@ def encode_block(
     values = words.view(np.float32)
     amax, wide = np.empty(QUARTERS, np.uint32), np.empty(QUARTERS, np.float32)
     inverse = np.empty(QUARTERS, np.float32)
+    pairs = source.view(np.uint16)
     row_lines, per_line = (columns + LINE - 1) // LINE, LINE // group
     qmin = -127 if bits == 8 else -qmax - 1
     for row in range(rows):
@@ -198,7 +199,7 @@ def encode_block(
             own = scales[line * per_line : line * per_line + groups]
             start = row * columns + first * LINE
             direct = kind == KIND_BF16 and lanes == lines * LINE
-            rows16 = source[start : start + direct * lanes].reshape((direct * lines, LINE))
+            rows16 = pairs[start : start + direct * lanes].reshape((direct * lines, LINE))
             if direct:
                 largest_bf16_magnitudes(rows16, group, amax)
             else:

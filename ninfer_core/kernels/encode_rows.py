@@ -87,7 +87,7 @@ def encode_rows(
     scales: Array,
     counts: Array,
 ) -> int:
-    """Encode flat source words [rows, columns]; `largest` holds each row's magnitude, over lanes not given here too.
+    """Encode source words [rows, columns], as bytes; `largest` holds each row's magnitude, over lanes not given here too.
 
     Adds the lanes beyond 448 to counts[0]. Returns the first row that must be refused, or -1.
     """

@@ -11,9 +11,12 @@ from typing import Any, Final
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 from ninfer_core.kernels.cache import inline, kernel
 from ninfer_core.kernels.tiles import Array, scratch
+from ninfer_core.kernels.values import read_only
+from ninfer_core.words import Words8
 
 STEP: Final = 8192  # codes
 WORDS: Final = STEP // 64  # of a plane
@@ -134,32 +137,36 @@ def count_step(bits: int, planes: Array, counts: Array) -> None:
             counts[4 * place + code] += np.int64(count)
 
 
-@inline
-def set_planes(bits: int, base: Array, high: Array, planes: Array) -> None:
-    """Split a step; `high` is bytes."""
-    split_base(base, min(bits, 4), planes)
-    planes[5] = np.uint64(0)
-    if bits == 5:
-        split_fifth(high.view(np.uint16), planes[4])
-    elif bits == 6:
-        split_upper(high.view(np.uint32), planes[4], planes[5])
-
-
 @kernel
-def count_packed(bits: int, base: Array, high: Array, counts: Array) -> None:
-    """Add every code of planes of bytes, two codes a byte of `base`, to `counts`, int64 [1 << bits], by code word."""
+def count_steps(bits: int, base: Array, high: Array, counts: Array) -> None:
+    """Add the codes of whole steps of planes of bytes to `counts`, int64 [1 << bits]."""
     planes = scratch(8 * ROWS * WORDS).view(np.uint64).reshape((ROWS, WORDS))
-    base_step, high_step = STEP // 2, STEP * (bits - 4) // 8
-    last, last_high = np.zeros(base_step, np.uint8), np.zeros(high_step, np.uint8)
-    for start in range(0, base.size, base_step):
-        above = start // base_step * high_step
-        own, own_high = base[start : start + base_step], high[above : above + high_step]
-        missing = base_step - own.size
-        if missing == 0:
-            set_planes(bits, own.view(np.uint64), own_high, planes)
-        else:
-            # What is missing from a whole step counts as code 0, and is taken off again.
-            last[: own.size], last_high[: own_high.size] = own, own_high
-            set_planes(bits, last.view(np.uint64), last_high, planes)
-            counts[0] -= 2 * missing
+    words, high_step = base.view(np.uint64), STEP * (bits - 4) // 8
+    sixth = planes[5]  # only codes of six bits have one
+    for i in range(sixth.size):
+        sixth[i] = np.uint64(0)
+    for step in range(words.size // BASE_WORDS):
+        above = high[step * high_step : (step + 1) * high_step]
+        split_base(words[step * BASE_WORDS : (step + 1) * BASE_WORDS], min(bits, 4), planes)
+        if bits == 5:
+            split_fifth(above.view(np.uint16), planes[4])
+        elif bits == 6:
+            split_upper(above.view(np.uint32), planes[4], planes[5])
         count_step(bits, planes, counts)
+
+
+def count_packed(bits: int, base: Words8, high: Words8) -> NDArray[np.int64]:
+    """How often every code word comes, [1 << bits], in planes of bytes, two codes a byte of `base`."""
+    counts = np.zeros(1 << bits, np.int64)
+    base_step, high_step = STEP // 2, STEP * (bits - 4) // 8
+    steps = base.size // base_step
+    last, last_high = base[steps * base_step :], high[steps * high_step :]
+    if steps:
+        count_steps(bits, read_only(base[: steps * base_step]), read_only(high[: steps * high_step]), counts)
+    if last.size:
+        # What is missing from a whole step counts as code 0, and is taken off again.
+        filled, filled_high = np.zeros(base_step, np.uint8), np.zeros(high_step, np.uint8)
+        filled[: last.size], filled_high[: last_high.size] = last, last_high
+        count_steps(bits, read_only(filled), read_only(filled_high), counts)
+        counts[0] -= 2 * (base_step - last.size)
+    return counts

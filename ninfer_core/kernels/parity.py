@@ -171,7 +171,7 @@ def grouped(
     source: Array,
     out: Array,
 ) -> None:
-    """Sums over the logical lanes of a block; the source, flat, is rounded to binary32 first."""
+    """Sums over the logical lanes of a block; the source, as bytes, is rounded to binary32 first."""
     codes, words = scratch(LANES).view(np.int8), scratch(4 * LANES).view(np.uint32)
     quarters, squares = np.empty(QUARTERS, np.float32), np.empty(QUARTERS, np.int32)
     places = scratch(8 * QUARTERS).view(np.float64)
@@ -196,13 +196,13 @@ def grouped(
 
 
 @kernel
-def words(kind_x: int, source: Array, kind_y: int, stored: Array, out: Array) -> None:
-    """Sums over two flat arrays of words, each rounded to binary32 first."""
+def words(count: int, kind_x: int, source: Array, kind_y: int, stored: Array, out: Array) -> None:
+    """Sums over two arrays of `count` words, as bytes, each rounded to binary32 first."""
     x, y = scratch(4 * LANES).view(np.uint32), scratch(4 * LANES).view(np.uint32)
     sums, farthest = scratch(8 * 3 * COLUMNS).view(np.float64), scratch(8 * COLUMNS).view(np.int64)
     sums[:], farthest[:] = 0.0, 0
-    for start in range(0, source.size, LANES):
-        lanes = min(LANES, source.size - start)
+    for start in range(0, count, LANES):
+        lanes = min(LANES, count - start)
         lines = (lanes + LINE - 1) // LINE
         load(kind_x, source, start, lanes, lines, x)
         load(kind_y, stored, start, lanes, lines, y)

@@ -140,15 +140,14 @@ def scan_grouped(
     """The mask of a block of rows."""
     full, tail = columns // 128 * (128 // group), columns % 128
     physical = full + (128 // group if tail else 0)
-    if tail == 0:
-        return int(scan_full_groups(bits, base, high, scales, 0, rows * full, high_words))
     codes = np.empty(128, np.int8)
     found = 0
     for row in range(rows):
         first = row * physical
         found |= scan_full_groups(bits, base, high, scales, first, full, high_words)
-        unpack(bits, base, high, (first + full) * group // LINE, 1, codes)
-        found |= scan_tail(bits, group, tail, codes, scales[first + full : first + physical])
+        if tail > 0:
+            unpack(bits, base, high, (first + full) * group // LINE, 1, codes)
+            found |= scan_tail(bits, group, tail, codes, scales[first + full : first + physical])
     return found
 
 

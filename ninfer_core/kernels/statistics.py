@@ -1,16 +1,17 @@
 """Counts over codes, scales and direct words."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ninfer_core.kernels.cache import inline, kernel
-from ninfer_core.kernels.histogram import count_packed
 from ninfer_core.kernels.tiles import LINE, Array, unpack
+from ninfer_core.words import Words8
 
 COUNTED = 1 << 16  # direct words per step: their counts fit 32 bits
 WAYS = 4  # histograms side by side, so that equal neighbours do not wait for each other
 
 
-@inline
+@kernel
 def count_bytes(data: Array, ways: Array) -> None:
     """Add every byte to the histograms `ways`, int64 [WAYS * 256]; one load serves eight of them."""
     whole = data.size // 8 * 8
@@ -25,6 +26,14 @@ def count_bytes(data: Array, ways: Array) -> None:
         ways[(word >> np.uint64(56)) + np.uint64(768)] += 1
     for i in range(whole, data.size):
         ways[np.uint64(data[i])] += 1
+
+
+def byte_counts(data: Words8) -> NDArray[np.int64]:
+    """How often every byte comes, [256]."""
+    ways = np.zeros(WAYS * 256, np.int64)
+    count_bytes(data, ways)
+    counts: NDArray[np.int64] = ways.reshape(WAYS, 256).sum(axis=0)
+    return counts
 
 
 @inline
@@ -94,18 +103,7 @@ def grouped(
     histogram: Array,
     tallies: Array,
 ) -> None:
-    """Add the logical lanes and groups of a block of rows."""
-    counts = np.zeros(WAYS * 256, np.int64)
-    half = 1 << (bits - 1)
-    if bits == 8:
-        count_bytes(base, counts)
-        for way in range(WAYS):
-            for word in range(256):
-                histogram[word ^ half] += counts[way * 256 + word]
-    else:
-        count_packed(bits, base, high, counts)
-        for word in range(1 << bits):
-            histogram[word ^ half] += counts[word]
+    """Add the logical groups of a block of rows; take the padding, counted already, off the histogram again."""
     codes = np.empty(LINE, np.int8)
     base_words, high_view, high_words = (
         base.view(np.uint64),
@@ -124,29 +122,22 @@ def grouped(
 
 
 @kernel
-def rows_of_fp8(codes: Array, scales: Array, histogram: Array, tallies: Array) -> None:
-    """Add FP8 rows: codes [rows, columns], scales [rows]."""
+def rows_of_fp8(codes: Array, scales: Array, tallies: Array) -> None:
+    """Add FP8 rows but for their histogram: codes [rows, columns], scales [rows]."""
     rows, columns = codes.shape
-    ways = np.zeros(WAYS * 256, np.int64)
     for row in range(rows):
         magnitudes = np.uint8(0)
         for i in range(columns):
             magnitudes |= codes[row, i]
         tally_scale(np.int64(scales[row]), magnitudes & np.uint8(0x7F) == 0, tallies)
-    count_bytes(codes.reshape(rows * columns), ways)
-    for way in range(WAYS):
-        for word in range(256):
-            histogram[word] += ways[way * 256 + word]
 
 
 @kernel
-def nvfp4(codes: Array, scales: Array, histogram: Array, tallies: Array) -> None:
-    """Add NVFP4 groups: codes u64 [groups], sixteen nibbles each, scales u8 [groups] in natural order."""
+def nvfp4(codes: Array, scales: Array, tallies: Array) -> None:
+    """Add NVFP4 groups but for their histogram: codes u64 [groups], sixteen nibbles each, scales u8 [groups] in natural order."""
     for i in range(scales.size):
         zero = codes[i] & np.uint64(0x7777777777777777) == 0
         tally_scale(np.int64(scales[i]), zero, tallies)
-    data = codes.view(np.uint8)
-    count_packed(4, data, data[:0], histogram)
 
 
 @kernel

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from ninfer_core.kernels import scalar
-from ninfer_core.kernels.cache import inline
+from ninfer_core.kernels.cache import inline, part
 
 LINE: Final = 128
 TILE: Final = 32
@@ -48,22 +48,29 @@ def scratch(size_bytes: int) -> Array:
     return raw[skip : skip + size_bytes]
 
 
-@inline
+@part
 def load(kind: int, source: Array, start: int, lanes: int, lines: int, words: Array) -> None:
-    """Put source words [start, start + lanes) into `words` as binary32 words, zeros up to whole lines."""
-    part, out = source[start : start + lanes], words[:lanes]
-    if kind == KIND_BF16:
-        for i in range(part.size):
-            out[i] = np.uint32(np.uint32(part[i]) << np.uint32(16))
+    """Put source words [start, start + lanes) into `words` as binary32 words, zeros up to whole lines.
+
+    The source comes as bytes, so that kernels are compiled once for all kinds.
+    """
+    out = words[:lanes]
+    if kind == KIND_F64:
+        long = source.view(np.int64)[start : start + lanes]
+        for i in range(long.size):
+            out[i] = np.uint32(binary32_of_binary64(long[i]))
     elif kind == KIND_F32:
-        for i in range(part.size):
-            out[i] = np.uint32(part[i])
-    elif kind == KIND_F16:
-        for i in range(part.size):
-            out[i] = np.uint32(binary32_of_binary16(np.int32(part[i])))
+        wide = source.view(np.uint32)[start : start + lanes]
+        for i in range(wide.size):
+            out[i] = wide[i]
+    elif kind == KIND_BF16:
+        short = source.view(np.uint16)[start : start + lanes]
+        for i in range(short.size):
+            out[i] = np.uint32(np.uint32(short[i]) << np.uint32(16))
     else:
-        for i in range(part.size):
-            out[i] = np.uint32(binary32_of_binary64(np.int64(part[i])))
+        half = source.view(np.uint16)[start : start + lanes]
+        for i in range(half.size):
+            out[i] = np.uint32(binary32_of_binary16(np.int32(half[i])))
     rest = words[lanes : lines * LINE]
     for i in range(rest.size):
         rest[i] = np.uint32(0)
