@@ -49,7 +49,7 @@ def kept_outcomes() -> dict[str, Kept]:
 
 
 def keep(checks: Iterable[SelfCheck]) -> None:
-    """Add the outcomes of self-checks; a quick pass does not stand over a full one. Nothing where none can be written."""
+    """Add the outcomes of self-checks; a quick pass stands over nothing that a full one said. Nothing where none can be written."""
     path = _file()
     if path is None:
         return
@@ -60,7 +60,7 @@ def keep(checks: Iterable[SelfCheck]) -> None:
             former = outcomes.pop(result["key"], None)
             new = Kept(result["key"], result["outcome"], check.level, now)
             weaker = new.outcome == "passed" and new.level == "quick"
-            stands = former is not None and former.level == "full" and former.outcome == "passed"
+            stands = former is not None and former.level == "full" and former.outcome != "not_checked"
             outcomes[new.key] = former if former is not None and weaker and stands else new
     last = [asdict(one) for one in outcomes.values()][-_MOST:]
     with suppress(OSError):
