@@ -6,6 +6,7 @@ version is the same bytes on every machine. `SHA256SUMS` is for `sha256sum -c`.
 
 import hashlib
 import zipfile
+import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -15,11 +16,22 @@ from typing import Any, Final
 from ninfer_core.containers.publish import NewFile, publish, require_free
 from ninfer_core.errors import CannotRead
 from ninfer_core.selfcheck.vectors import MANIFEST, ORIGIN, SCHEMA, VERSION, BrokenVectors, packaged
-from ninfer_core.selfcheck.vectors.reading import Manifest, read_cases, read_manifest
+from ninfer_core.selfcheck.vectors.manifest import Manifest, read_manifest
+from ninfer_core.selfcheck.vectors.reading import read_cases
 
 FOLDER: Final = f"ninfer-gate-vectors-{VERSION}"
 SUMS: Final = "SHA256SUMS"
 LARGEST: Final = 64 << 20  # bytes of an archive that is looked at: many times what any version needs
+MEMBERS: Final = 200  # of an archive that is looked at: many times as many as well
+_UNREADABLE: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    OSError,
+    ValueError,
+)
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 
@@ -113,19 +125,23 @@ def verify(path: Path | None) -> Verified:
         raise CannotRead(f"cannot read {path}: {error.strerror}") from error
     try:
         return verify_files(str(path), _unpacked(data))
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError) as error:
+    except _UNREADABLE as error:
         return Verified(str(path), None, {}, None, (f"it is no archive that can be read: {error}",))
 
 
 def _unpacked(data: bytes) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     with zipfile.ZipFile(BytesIO(data)) as archive:
+        if len(archive.infolist()) > MEMBERS:
+            raise ValueError(f"it has more than {MEMBERS} members")
         if sum(member.file_size for member in archive.infolist()) > LARGEST:
             raise ValueError(f"its members have more than {LARGEST:,} bytes")
         for member in archive.infolist():
             folder, _, name = member.filename.partition("/")
             if member.is_dir() or not folder or not name or "/" in name or name in files:
                 raise ValueError(f"member {member.filename!r} has no place in it")
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError(f"member {member.filename!r} is neither stored nor deflated")
             with archive.open(member) as stream:
                 files[name] = stream.read(member.file_size)
     return files

@@ -11,6 +11,7 @@ import pytest
 from ninfer_core.errors import CannotRead, NameTaken
 from ninfer_core.selfcheck import archive, vectors
 from ninfer_core.selfcheck.vectors import MANIFEST, ORIGIN, SCHEMA
+from ninfer_core.selfcheck.vectors.reading import read_cases
 
 
 def written(tmp_path, files):
@@ -135,3 +136,40 @@ def test_a_path_that_cannot_be_read_is_no_answer(tmp_path):
         archive.verify(tmp_path / "absent.zip")
     with pytest.raises(CannotRead):
         archive.verify(tmp_path)
+
+
+def test_broken_compression_is_an_answer(tmp_path):
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as stored:
+        stored.writestr(f"a/{MANIFEST}", archive.installed()[MANIFEST])
+    data = bytearray(buffer.getvalue())
+    data[80:120] = b"\xff" * 40  # zlib raises an error of its own
+    (tmp_path / "x.zip").write_bytes(data)
+    assert not archive.verify(tmp_path / "x.zip").sound
+
+
+def test_neither_other_compression_nor_countless_members_are_looked_at(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_LZMA) as stored:
+        stored.writestr(f"a/{MANIFEST}", b"x")
+    assert "neither stored nor deflated" in archive.verify(tmp_path / "x.zip").problems[0]
+    with zipfile.ZipFile(tmp_path / "y.zip", "w") as stored:
+        for i in range(archive.MEMBERS + 1):
+            stored.writestr(f"a/{i}", b"")
+    assert "members" in archive.verify(tmp_path / "y.zip").problems[0]
+
+
+def test_a_manifest_of_nothing_is_not_sound():
+    manifest = json.loads(archive.installed()[MANIFEST]) | {"version": 99, "files": []}
+    found = archive.verify_files("x", summed(archive.installed() | {MANIFEST: json.dumps(manifest).encode()}))
+    assert any("names no file" in problem for problem in found.problems)
+
+
+@pytest.mark.parametrize("member", ["id", "shape", "source", "refused", "rescued", "why", "dtype"])
+@pytest.mark.parametrize("wrong", [[], {}, True, -1, 1e300])
+def test_members_of_another_type_are_broken_vectors(member, wrong):
+    document = json.loads(archive.installed()["encode.FP8_E4M3FN_ROW_BF16S.json"])
+    document["cases"] = [document["cases"][0] | {member: wrong}]
+    if (member, wrong) == ("why", []):  # nothing has to be said
+        return
+    with pytest.raises(vectors.BrokenVectors):
+        read_cases(json.dumps(document).encode(), "encode.FP8_E4M3FN_ROW_BF16S.json")

@@ -12,15 +12,14 @@ from importlib.resources import files
 from typing import Final
 
 from ninfer_core.formats import NumericFormat
+from ninfer_core.selfcheck.vectors.manifest import MANIFEST, read_manifest
 from ninfer_core.selfcheck.vectors.reading import (
-    MANIFEST,
     BrokenVectors,
     Case,
     CheckCase,
     EncodeCase,
     ReconstructCase,
     interpreted,
-    read_manifest,
 )
 
 VERSION: Final = 1  # of the set: one more with every change of a vector

@@ -1,6 +1,5 @@
 """Cases of the vectors as values, and the reading of their files, which may come from anywhere."""
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,9 +13,9 @@ from ninfer_core.kernels.values import SOURCE_DTYPES, EncodeFault
 from ninfer_core.layouts import canonical_layout
 from ninfer_core.layouts.arrays import Bytes
 from ninfer_core.layouts.base import Shape
+from ninfer_core.selfcheck.protocol import REFUSALS
 from ninfer_core.strict_json import Malformed, parse
 
-MANIFEST: Final = "manifest.json"
 KINDS: Final = ("encode", "reconstruct", "check")
 _WORDS: Final[dict[int, np.dtype[Any]]] = {16: np.dtype("<u2"), 32: np.dtype("<u4"), 64: np.dtype("<u8")}
 MEMBERS: Final = {
@@ -103,38 +102,18 @@ class CheckCase:
 Case = EncodeCase | ReconstructCase | CheckCase
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestFile:
-    """One file of cases, as its manifest knows it."""
-
-    name: str
-    bytes: int
-    sha256: str
+def text(found: Any) -> str:
+    """What must be a text. Raises: TypeError."""
+    if not isinstance(found, str):
+        raise TypeError(f"{found!r} stands where a text must")
+    return found
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """Every file of cases in one version of the vectors; `digest` is that of the manifest and so of all of them."""
-
-    version: int
-    files: tuple[ManifestFile, ...]
-    digest: str
-
-
-def read_manifest(data: bytes) -> Manifest:
-    """The manifest, its members closed. Raises: BrokenVectors."""
-    document = read_document(data, MANIFEST)
-    try:
-        if set(document) != {"schema", "version", "specification", "files"}:
-            raise BrokenVectors(f"{MANIFEST} has other members than its schema")
-        if document["schema"] != "ninfer-gate/vectors/1":
-            raise BrokenVectors(
-                f"{MANIFEST} is of schema {document['schema']}, which this version does not read"
-            )
-        listed = tuple(ManifestFile(**entry) for entry in document["files"])
-        return Manifest(int(document["version"]), listed, f"sha256:{hashlib.sha256(data).hexdigest()}")
-    except (KeyError, TypeError, ValueError) as error:
-        raise BrokenVectors(f"{MANIFEST}: {error}") from error
+def count(found: Any) -> int:
+    """What must be a whole number that is not negative. Raises: TypeError."""
+    if type(found) is not int or found < 0:
+        raise TypeError(f"{found!r} stands where a whole number must")
+    return found
 
 
 def read_document(data: bytes, name: str) -> Any:
@@ -179,35 +158,48 @@ def interpreted(document: Any, name: str) -> tuple[Case, ...]:
 
 
 def _encode(fmt: NumericFormat, entry: dict[str, Any]) -> EncodeCase:
+    if not isinstance(entry["why"], list):
+        raise TypeError(f"{entry['why']!r} stands where a list must")
     shape = _shape(entry)
     refused = entry["refused"]
     return EncodeCase(
-        entry["id"],
+        text(entry["id"]),
         fmt,
-        entry["dtype"],
+        text(entry["dtype"]),
         shape,
         _array(entry["source"], _WORDS[SOURCE_DTYPES[entry["dtype"]].bits], shape),
-        None if refused else _array(entry["codes"], np.dtype("u1"), shape),
-        None if refused else _array(entry["scales"], _WORDS[16], (shape[0], -1)),
-        None if refused else _payload(fmt, shape, entry),
-        entry["rescued"],
-        entry["clamped"],
-        EncodeFault(**refused) if refused else None,
-        tuple((int(first), str(text)) for first, text in entry["why"]),
+        None if refused is not None else _array(entry["codes"], np.dtype("u1"), shape),
+        None if refused is not None else _array(entry["scales"], _WORDS[16], (shape[0], -1)),
+        None if refused is not None else _payload(fmt, shape, entry),
+        None if entry["rescued"] is None else count(entry["rescued"]),
+        None if entry["clamped"] is None else count(entry["clamped"]),
+        None if refused is None else _refused(refused),
+        tuple((count(first), text(reason)) for first, reason in entry["why"]),
     )
+
+
+def _refused(found: dict[str, Any]) -> EncodeFault:
+    lane = None if found["lane"] is None else count(found["lane"])
+    row, group, word = (count(found[name]) for name in ("row", "group", "word"))
+    fault = EncodeFault(found["kind"], row, group, lane, word)
+    if set(found) != {"kind", "row", "group", "lane", "word"} or fault.kind not in REFUSALS:
+        raise ValueError("a refusal has other members than its schema")
+    return fault
 
 
 def _reconstruct(fmt: NumericFormat, entry: dict[str, Any]) -> ReconstructCase:
     shape = _shape(entry)
     words = _array(entry["fp32"], _WORDS[32], shape), _array(entry["bf16"], _WORDS[16], shape)
-    return ReconstructCase(entry["id"], fmt, shape, _payload(fmt, shape, entry), *words, entry["why"])
+    payload = _payload(fmt, shape, entry)
+    return ReconstructCase(text(entry["id"]), fmt, shape, payload, *words, text(entry["why"]))
 
 
 def _check(fmt: NumericFormat, entry: dict[str, Any]) -> CheckCase:
     shape = _shape(entry)
     if entry["legal"] is not (entry["fault"] is None):
         raise ValueError("a payload is legal, or it has a fault")
-    return CheckCase(entry["id"], fmt, shape, _payload(fmt, shape, entry), entry["fault"], entry["why"])
+    fault = None if entry["fault"] is None else text(entry["fault"])
+    return CheckCase(text(entry["id"]), fmt, shape, _payload(fmt, shape, entry), fault, text(entry["why"]))
 
 
 _READERS: Final[dict[str, Callable[[NumericFormat, dict[str, Any]], Case]]] = {
@@ -218,11 +210,12 @@ _READERS: Final[dict[str, Callable[[NumericFormat, dict[str, Any]], Case]]] = {
 
 
 def _shape(entry: dict[str, Any]) -> Shape:
-    return tuple(int(size) for size in entry["shape"])
+    rows, columns = (count(size) for size in entry["shape"])
+    return rows, columns
 
 
-def _array(text: str, dtype: np.dtype[Any], shape: Shape) -> NDArray[Any]:
-    return np.frombuffer(bytes.fromhex(text), dtype).reshape(shape)
+def _array(digits: str, dtype: np.dtype[Any], shape: Shape) -> NDArray[Any]:
+    return np.frombuffer(bytes.fromhex(text(digits)), dtype).reshape(shape)
 
 
 def _payload(fmt: NumericFormat, shape: Shape, entry: dict[str, Any]) -> Bytes:
