@@ -26,7 +26,8 @@ from ninfer_core.selfcheck.protocol import Call, ForeignFailed, Reply
 Bytes = NDArray[np.uint8]
 GUARD: Final = 0xA5
 GUARD_BYTES: Final = 4096
-SECONDS: Final = 120.0  # for one call; no vector takes a slow kernel a second
+SECONDS: Final = 20.0  # for loading and for one call,
+SECONDS_A_WEIGHT: Final = 1e-4  # and as many more for each of its weights: none takes a slow kernel as long
 _PAGE: Final = 1 << 20
 
 
@@ -40,6 +41,7 @@ class Apart:
         self._command = [sys.executable, "-P", "-m", "ninfer_core.selfcheck.host", kind, target]
         self._seconds = seconds
         self.inside = 0.0
+        self._number = 0  # of the last call: a reply bears that of its own
         self._child: subprocess.Popen[bytes] | None = None
         self._requests = self._replies = -1
         self._map: mmap.mmap | None = None
@@ -53,7 +55,9 @@ class Apart:
         ours, theirs = os.pipe(), os.pipe()
         kept = (ours[0], theirs[1], self._memory)
         command = [*self._command, *map(str, kept)]
-        self._child = subprocess.Popen(command, pass_fds=kept, stdin=subprocess.DEVNULL)  # noqa: S603  no shell
+        self._child = subprocess.Popen(  # noqa: S603  no shell
+            command, pass_fds=kept, stdin=subprocess.DEVNULL, start_new_session=True
+        )
         os.close(ours[0])
         os.close(theirs[1])
         self._requests, self._replies = ours[1], theirs[0]
@@ -87,10 +91,19 @@ class Apart:
         return reply, memory[second : second + room]
 
     def _asked(self, call: Call) -> dict[str, Any]:
-        line = json.dumps(asdict(call)).encode() + b"\n"
+        self._number += 1
+        line = json.dumps({"number": self._number, "call": asdict(call)}).encode() + b"\n"
         with suppress(BrokenPipeError):  # it died since: reading says how
             os.write(self._requests, line)
-        return self._line(str(call), self._seconds)
+        document = self._line(str(call), self._seconds + SECONDS_A_WEIGHT * call.rows * call.columns)
+        if document["number"] != self._number:
+            raise self._confused(str(call))
+        reply: dict[str, Any] = document["reply"]
+        return reply
+
+    def _confused(self, what: str) -> ForeignFailed:
+        self.close()
+        return ForeignFailed(f"{what}: its process, or another that it made, answered more than once")
 
     def _line(self, what: str, seconds: float) -> dict[str, Any]:
         """One line of the child. Raises: ForeignFailed when there is none."""
@@ -105,6 +118,8 @@ class Apart:
             if not piece:
                 raise ForeignFailed(f"{what}: {self._death()}")
             line += piece
+        if line.count(b"\n") > 1:
+            raise self._confused(what)
         document: dict[str, Any] = json.loads(line)
         return document
 
@@ -128,7 +143,8 @@ class Apart:
         """End the process; the next call starts another."""
         child, self._child = self._child, None
         if child is not None:
-            child.kill()
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)  # and whatever it has started
             child.wait()
             os.close(self._requests)
             os.close(self._replies)

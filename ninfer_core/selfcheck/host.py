@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from importlib import import_module
+from operator import index
 from time import (
     perf_counter,
 )  # how long a foreign function took, which nobody outside of this process can see
@@ -50,9 +51,11 @@ def main(arguments: list[str]) -> None:
         answered.write(b'{"unusable": null}\n')
         mapped = _Mapped(memory)
         for line in asked:
-            call = _call(json.loads(line))
+            document = json.loads(line)
+            call = _call(document["call"])
             reply = function(call, mapped.part(call, *call.given), mapped.part(call, *call.room))
-            answered.write(json.dumps(asdict(reply)).encode() + b"\n")
+            answer = {"number": document["number"], "reply": asdict(reply)}
+            answered.write(json.dumps(answer).encode() + b"\n")
 
 
 def _call(document: dict[str, Any]) -> Call:
@@ -145,7 +148,7 @@ def _python(target: str) -> Function:
                 answer = function(call.format, given, shape, call.dtype)
             seconds = perf_counter() - begin
             return _answered(answer, room, seconds)
-        except Exception as error:  # noqa: BLE001  whatever they raise is their result
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  whatever they raise is their result
             return Reply(Status.FAILED, note=f"{type(error).__name__}: {error}")
 
     return run
@@ -156,7 +159,7 @@ def _answered(answer: Any, room: Bytes, seconds: float) -> Reply:
         return Reply(Status.UNSUPPORTED)
     if isinstance(answer, tuple):
         refusal, row, group = answer
-        return Reply(REFUSALS[refusal], int(row), int(group), seconds)
+        return Reply(REFUSALS[refusal], index(row), index(group), seconds)
     data = np.frombuffer(answer, np.uint8) if isinstance(answer, bytes | bytearray | memoryview) else answer
     words = np.ascontiguousarray(data).reshape(-1)
     if words.dtype.kind not in "uif" or words.nbytes != room.size:

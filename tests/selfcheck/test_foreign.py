@@ -253,6 +253,8 @@ def test_a_library_must_be_one(tmp_path):
 
 
 PYTHON = """
+import os
+
 import numpy as np
 
 print("kernels may say what they like")
@@ -277,6 +279,13 @@ class Refusing:
         if source.size == 2:
             source[0, 0] = 1
         return b"short"
+
+
+class Forking:
+    def encode(self, format, dtype, source):
+        if source.size == 2:
+            os.fork()
+        return ("source_not_finite", 0.5, 0) if source.size == 3 else bytes(260)  # a row of Q4
 
 
 refusing = Refusing()
@@ -314,6 +323,17 @@ def test_refusals_and_errors_of_an_object(module):
         kernels.encode(Q4G64_F16S, nan & 0, "BF16", out)
     with pytest.raises(ForeignFailed, match="read-only"):
         kernels.encode(Q4G64_F16S, np.zeros((1, 2), np.uint16), "BF16", GroupedPlanes.empty(Q4G64_F16S, 1, 2))
+    kernels.close()
+
+
+def test_a_second_answer_is_not_taken_for_that_of_another_call(module):
+    kernels = foreign.python("mine:Forking", time.perf_counter)
+    encoded(kernels, Q4G64_F16S, (1, 1))
+    with pytest.raises(ForeignFailed, match="more than once"):
+        [encoded(kernels, Q4G64_F16S, (1, 2)) for _ in range(3)]  # the second answer may come late
+    encoded(kernels, Q4G64_F16S, (1, 1))
+    with pytest.raises(ForeignFailed, match="'float' object"):  # a row and a half
+        encoded(kernels, Q4G64_F16S, (1, 3))
     kernels.close()
 
 
