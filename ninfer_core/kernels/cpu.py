@@ -26,6 +26,13 @@ from ninfer_core.kernels import statistics as _statistics
 from ninfer_core.kernels import tiles as _tiles
 from ninfer_core.kernels.floating import standard_mode
 from ninfer_core.kernels.histogram import count_packed
+from ninfer_core.kernels.sizes import (
+    grouped_rows,
+    require_block_scales,
+    require_row_scales,
+    require_source,
+    writable,
+)
 from ninfer_core.kernels.values import (
     SOURCE_DTYPES,
     CodeStatistics,
@@ -56,17 +63,12 @@ def _planes(planes: GroupedPlanes) -> tuple[Words, Words, Words]:
 
 def _geometry(fmt: GroupedFormat, columns: int, planes: GroupedPlanes) -> tuple[int, int]:
     """Rows and columns for the kernel: rows without padding are one long row. Raises: ValueError."""
-    per_row = groups_per_row(fmt, columns)
-    rows, rest = divmod(planes.scales.size, per_row)
-    groups = planes.scales.size
-    if rest or planes.base.size != groups * 32 or planes.high.size != groups * high_bytes(fmt):
-        raise ValueError(f"planes of {groups} groups do not hold rows of {columns} columns of {fmt.name}")
+    rows = grouped_rows(fmt, columns, planes)
     return (1, rows * columns) if columns % 128 == 0 and rows else (rows, columns)
 
 
 def _source(words: Words, dtype: str) -> Words8:
-    if words.dtype.itemsize * 8 != SOURCE_DTYPES[dtype].bits or words.dtype.kind != "u":
-        raise ValueError(f"source words of {dtype} cannot be {words.dtype}")
+    require_source(words, dtype)
     return _input(words).view(np.uint8)
 
 
@@ -132,8 +134,8 @@ def encode_rows(
         rows,
         columns,
         _input(largest),
-        _output(codes, source.size),
-        _output(scales, rows),
+        writable(codes, source.size),
+        writable(scales, rows),
         counts,
     )
     if refused < 0:
@@ -165,6 +167,7 @@ def scan_grouped(fmt: GroupedFormat, columns: int, planes: GroupedPlanes) -> int
 
 def scan_row(codes: Words8, scales: Words16) -> int:
     """FP8 rows: bit 1 an invalid scale, 2 a zero scale over a code that is not zero, 4 a NaN code."""
+    require_row_scales(codes, scales)
     return int(_scan.scan_row(_input(codes).reshape(codes.shape), _input(scales)))
 
 
@@ -202,7 +205,7 @@ def odd_groups(fmt: GroupedFormat, columns: int, planes: GroupedPlanes) -> tuple
 
 def row_masks(codes: Words8, masks: Words8) -> None:
     """OR into `masks` [rows] what FP8 codes [rows, columns] hold: 1 magnitude 0x7e, 2 a magnitude, 4 word 0x80."""
-    _shapes.row_masks(_input(codes).reshape(codes.shape), _output(masks, codes.shape[0]))
+    _shapes.row_masks(_input(codes).reshape(codes.shape), writable(masks, codes.shape[0]))
 
 
 def largest_magnitude(words: Words) -> int:
@@ -257,12 +260,6 @@ def rows_apart(
     return counts
 
 
-def _output(out: Words, size: int) -> Words:
-    if out.size != size or not out.flags.c_contiguous:
-        raise ValueError(f"the output must be contiguous and hold {size} elements")
-    return out.reshape(-1)
-
-
 def statistics_grouped(fmt: GroupedFormat, columns: int, planes: GroupedPlanes, acc: CodeStatistics) -> None:
     """Add the logical lanes and groups of a block to `acc`."""
     rows, width = _geometry(fmt, columns, planes)
@@ -274,12 +271,14 @@ def statistics_grouped(fmt: GroupedFormat, columns: int, planes: GroupedPlanes, 
 
 def statistics_row(codes: Words8, scales: Words16, acc: CodeStatistics) -> None:
     """Add FP8 rows, codes [rows, columns] and scales [rows], to `acc`."""
+    require_row_scales(codes, scales)
     acc.histogram[:] += _statistics.byte_counts(_input(codes))
     _statistics.rows_of_fp8(_input(codes).reshape(codes.shape), _input(scales), acc.tallies)
 
 
 def statistics_nvfp4(codes: Words8, scales: Words8, acc: CodeStatistics) -> None:
     """Add NVFP4 rows: packed codes [rows, columns / 2] and scales [rows, columns / 16] in natural order."""
+    require_block_scales(codes, scales)
     data = _input(codes)
     acc.histogram[:] += count_packed(4, data, data[:0])
     _statistics.nvfp4(data.view(np.uint64), _input(scales), acc.tallies)
@@ -311,13 +310,14 @@ def _wide(out: Words) -> bool:
 def reconstruct_grouped(fmt: GroupedFormat, columns: int, planes: GroupedPlanes, out: Words) -> None:
     """Binary32 words (out u32) or BF16 words (out u16) of the logical lanes, [rows, columns]."""
     rows, width = _geometry(fmt, columns, planes)
-    target = _output(out, rows * width)
+    target = writable(out, rows * width)
     _reconstruct.grouped(fmt.code_bits, fmt.group, rows, width, *_planes(planes), _wide(out), target)
 
 
 def reconstruct_row(codes: Words8, scales: Words16, out: Words) -> None:
     """Binary32 or BF16 words of FP8 rows, [rows, columns]."""
-    target = _output(out, codes.size)
+    require_row_scales(codes, scales)
+    target = writable(out, codes.size)
     _reconstruct.rows_of_fp8(_input(codes).reshape(codes.shape), _input(scales), _wide(out), target)
 
 
@@ -343,9 +343,8 @@ def reconstruct_nvfp4(codes: Words8, scales: Words8, divisor: int, out: Words) -
 
     Raises: ValueError, for an invalid divisor.
     """
-    target = _output(out, codes.size * 2)
-    if scales.size * 8 != codes.size:
-        raise ValueError(f"{codes.size} code bytes do not go with {scales.size} scales")
+    target = writable(out, codes.size * 2)
+    require_block_scales(codes, scales)
     wide = _wide(out)
     table = nvfp4_table(int(divisor)) if wide else _nvfp4_table_bf16(int(divisor))
     _reconstruct.nvfp4(_input(codes).view(np.uint64), _input(scales), table, 31 if wide else 15, target)

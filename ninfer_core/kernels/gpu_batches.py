@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ninfer_core.formats import GroupedFormat
 from ninfer_core.kernels.gpu_memory import MOST_BLOCKS, DeviceArray, Memory
-from ninfer_core.kernels.matvec import grouped_rows, require_row_scales
+from ninfer_core.kernels.sizes import grouped_rows, require_row_scales, require_source
 from ninfer_core.kernels.tiles import LANES, LINE
-from ninfer_core.kernels.values import SOURCE_DTYPES, GroupedPlanes
+from ninfer_core.kernels.values import GroupedPlanes
 from ninfer_core.layouts.row_split import groups_per_row
 
 Words = NDArray[Any]
@@ -107,6 +107,5 @@ def walk_rows(
 
 def source_words(words: Words, dtype: str) -> Words:
     """Words of a source, flat. Raises: ValueError, where they cannot be of that type."""
-    if words.dtype.itemsize * 8 != SOURCE_DTYPES[dtype].bits or words.dtype.kind != "u":
-        raise ValueError(f"source words of {dtype} cannot be {words.dtype}")
+    require_source(words, dtype)
     return words.reshape(-1)

@@ -33,7 +33,7 @@ from ninfer_core.kernels.gpu_tiles import (
     value32,
     word32,
 )
-from ninfer_core.kernels.matvec import grouped_rows
+from ninfer_core.kernels.sizes import grouped_rows
 from ninfer_core.kernels.tiles import KINDS, LINE
 from ninfer_core.kernels.values import EncodeCounts, EncodeFault, GroupedPlanes
 from ninfer_core.layouts.row_split import groups_per_row

@@ -27,11 +27,9 @@ from ninfer_core.kernels.matvec import (
     E2M1_VALUES,
     E4M3_VALUES,
     Vector,
-    grouped_rows,
     require_matrix,
-    require_row_scales,
-    require_tiles,
 )
+from ninfer_core.kernels.sizes import grouped_rows, require_row_scales, require_tiles
 from ninfer_core.kernels.tiles import LINE
 from ninfer_core.kernels.values import GroupedPlanes
 from ninfer_core.layouts.block_scale import TILE_ROWS

@@ -27,7 +27,7 @@ from ninfer_core.kernels.gpu_tiles import (
     source_word,
     value32,
 )
-from ninfer_core.kernels.matvec import grouped_rows
+from ninfer_core.kernels.sizes import grouped_rows
 from ninfer_core.kernels.tiles import KINDS, LANES, LINE, QUARTERS, TILE
 from ninfer_core.kernels.values import ErrorSums, GroupedPlanes
 

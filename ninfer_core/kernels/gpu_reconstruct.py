@@ -30,7 +30,7 @@ from ninfer_core.kernels.gpu_tiles import (
     unpack_octet,
     word32,
 )
-from ninfer_core.kernels.matvec import grouped_rows
+from ninfer_core.kernels.sizes import grouped_rows, require_block_scales, writable
 from ninfer_core.kernels.tiles import LINE
 from ninfer_core.kernels.values import GroupedPlanes
 from ninfer_core.words import narrow_bf16
@@ -174,8 +174,7 @@ def reconstruct_row(memory: Memory, codes: Words, scales: Words, out: Words) -> 
 def reconstruct_nvfp4(memory: Memory, codes: Words, scales: Words, divisor: int, out: Words) -> None:
     """See `cpu.reconstruct_nvfp4`. Raises: ValueError, for an invalid divisor; DeviceFailed."""
     flat, words, blocks = output_words(out, codes.size * 2), codes.reshape(-1), scales.reshape(-1)
-    if blocks.size * 8 != words.size:
-        raise ValueError(f"{words.size} code bytes do not go with {blocks.size} scales")
+    require_block_scales(words, blocks)
     wide = flat.dtype.itemsize == 4
     magnitudes = nvfp4_table(int(divisor)) if wide else narrow_bf16(nvfp4_table(int(divisor)))
 
@@ -193,6 +192,4 @@ def output_words(out: Words, size: int) -> Words:
     """The output, flat. Raises: ValueError."""
     if out.dtype not in (np.uint32, np.uint16):
         raise ValueError(f"the output holds binary32 or BF16 words, not {out.dtype}")
-    if out.size != size or not out.flags.c_contiguous:
-        raise ValueError(f"the output must be contiguous and hold {size} elements")
-    return out.reshape(-1)
+    return writable(out, size)

@@ -10,7 +10,7 @@ from ninfer_core.kernels.gpu_batches import walk_units
 from ninfer_core.kernels.gpu_counting import count_blocks, count_bytes, count_words
 from ninfer_core.kernels.gpu_memory import Memory
 from ninfer_core.kernels.gpu_survey import blocks_of, count_grouped, take, totals_of_nothing
-from ninfer_core.kernels.matvec import require_row_scales
+from ninfer_core.kernels.sizes import require_block_scales, require_row_scales
 from ninfer_core.kernels.values import SOURCE_DTYPES, CodeStatistics, GroupedPlanes, WordStatistics
 
 Words = NDArray[Any]
@@ -50,9 +50,8 @@ def statistics_row(memory: Memory, codes: Words, scales: Words, acc: CodeStatist
 
 def statistics_nvfp4(memory: Memory, codes: Words, scales: Words, acc: CodeStatistics) -> None:
     """See `cpu.statistics_nvfp4`. Raises: DeviceFailed."""
+    require_block_scales(codes, scales)
     groups, words = np.ascontiguousarray(codes).reshape(-1).view(np.uint64), scales.reshape(-1)
-    if groups.size != words.size:
-        raise ValueError(f"{codes.size} code bytes do not go with {words.size} scales")
 
     def visit(begin: int, end: int) -> None:
         own, blocks = memory.upload("codes", groups[begin:end]), memory.upload("scales", words[begin:end])

@@ -23,7 +23,7 @@ from ninfer_core.kernels.gpu_folding import Sums, add_tiles
 from ninfer_core.kernels.gpu_memory import DeviceArray, Memory
 from ninfer_core.kernels.gpu_parity import sums_of_batch
 from ninfer_core.kernels.gpu_tiles import THREADS, Array, kernel
-from ninfer_core.kernels.matvec import grouped_rows
+from ninfer_core.kernels.sizes import grouped_rows
 from ninfer_core.kernels.values import CodeStatistics, ErrorSums, GroupedPlanes
 
 Words = NDArray[Any]

@@ -15,6 +15,7 @@ from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, NVFP4, GroupedFormat, Nume
 from ninfer_core.kernels.cache import inline, kernel
 from ninfer_core.kernels.reconstruct import fp8_values
 from ninfer_core.kernels.registry import find_kernel
+from ninfer_core.kernels.sizes import grouped_rows, require_row_scales, require_tiles
 from ninfer_core.kernels.sources import DeviceClass
 from ninfer_core.kernels.tiles import (
     LANES,
@@ -30,7 +31,6 @@ from ninfer_core.kernels.tiles import (
     widen_scales,
 )
 from ninfer_core.kernels.values import GroupedPlanes, read_only
-from ninfer_core.layouts.row_split import groups_per_row, high_bytes
 from ninfer_core.words import (
     BINARY32,
     E2M1_AS_BINARY32,
@@ -156,29 +156,6 @@ def output_words(out: Words16, rows: int) -> Words16:
     if out.shape != (rows,) or out.dtype != np.uint16 or not out.flags.c_contiguous:
         raise ValueError(f"the output must be contiguous and hold {rows} BF16 words")
     return out
-
-
-def grouped_rows(fmt: GroupedFormat, columns: int, planes: GroupedPlanes) -> int:
-    """Rows that the planes hold. Raises: ValueError."""
-    groups = planes.scales.size
-    rows, rest = divmod(groups, groups_per_row(fmt, columns))
-    if rest or planes.base.size != groups * 32 or planes.high.size != groups * high_bytes(fmt):
-        raise ValueError(f"planes of {groups} groups do not hold rows of {columns} columns of {fmt.name}")
-    return rows
-
-
-def require_row_scales(codes: Words8, scales: Words16) -> None:
-    """Raises: ValueError."""
-    if scales.shape != codes.shape[:1]:
-        raise ValueError(f"{codes.shape[0]} rows need as many scales")
-
-
-def require_tiles(codes: Words8, scales: Words8, rows: int, columns: int) -> None:
-    """Raises: ValueError."""
-    if rows % 128 or columns % 64 or codes.size * 2 != rows * columns or scales.size * 16 != rows * columns:
-        raise ValueError(
-            f"{codes.size} code bytes and {scales.size} scales do not hold {rows} rows of {columns}"
-        )
 
 
 def require_matrix(
