@@ -38,7 +38,10 @@ class Workforce:
             return "It waits for a free worker."
         if self.refusal is not None:
             return f"It waits for a worker, and none is alive: {self.refusal}."
-        return "It waits for a worker, and none is alive: start one with ninfer-gate worker."
+        return (
+            "It waits for a worker, and none is alive: start one with ninfer-gate worker. "
+            "One that has just started proves its kernels first."
+        )
 
 
 SOMEBODY: Final = Workforce(1)  # where nothing waits
