@@ -78,7 +78,7 @@ def _json(kernel: Kernel, checks: dict[str, Kept | None]) -> dict[str, Any]:
 def _show(
     listed: Sequence[Kernel], here: Sequence[Device], checks: dict[str, dict[str, Kept | None]]
 ) -> None:
-    from service.cli.screen import aligned, console, hanging, narrowed, show_left_out
+    from service.cli.screen import aligned, console, fitted, hanging, show_left_out
 
     out = console()
     titles = ("kernel", "layout", "shapes", "compute profile", "last self-check here")
@@ -87,7 +87,7 @@ def _show(
         states = [_state(one) for one in checks[kernel.name].values()]
         state = "; ".join(states) if states else "no such device here"
         rows.append((kernel.name, kernel.layout.name, kernel.regime.name, kernel.profile.name, state))
-    kept, flush = narrowed(rows, (False,) * 5, out.width - 2, (1, 2, 3), gap=2)
+    kept, flush = fitted(rows, (False,) * 5, out, 0, (1, 2, 3))
     for index, line in enumerate(aligned(kept, flush, gap=2)):
         out.print(f"  {line}", style="dim" if index == 0 else None)
     show_left_out(out, titles, kept[0])

@@ -132,10 +132,14 @@ def _show(check: SelfCheck) -> None:
     out.print(styled("  ", (check.outcome.upper(), _STYLES[check.outcome]), head))
     out.print(hanging("  ", _facts(device), out.width, "dim"))
     out.print()
-    titles = ("kernel", "outcome", "cases", "values", "runs", "GB/s", "of copy")
+    titles: tuple[str, ...] = ("kernel", "outcome", "cases", "values", "runs", "GB/s", "of copy")
     rows = [titles, *(_row(result) for result in check.kernels)]
-    right = (False, False, True, True, True, True, True)
-    kept, flush = fitted(rows, right, out, 0, (6, 4, 3, 2))
+    spare: tuple[int, ...] = (6, 4, 3, 2)
+    if all(result.bytes_per_second is None for result in check.kernels):
+        rows, spare = [row[:5] for row in rows], (4, 3, 2)
+        titles = rows[0]
+    right = (False, False, *(True for _ in titles[2:]))
+    kept, flush = fitted(rows, right, out, 0, spare)
     for index, line in enumerate(aligned(kept, flush, gap=2)):
         out.print(f"  {line}", style="dim" if index == 0 else None)
     show_left_out(out, titles, kept[0])

@@ -160,7 +160,8 @@ def test_an_output_that_is_not_written_is_wrong() -> None:
 
     result = checked(Short(), KERNELS["matvec.Q4G64_F16S.BF16.cpu"])
     assert result.first_mismatch is not None
-    assert (result.first_mismatch.case, result.first_mismatch.found) == ("shape 1x1, vector 5", "0x7fc1")
+    assert result.first_mismatch.case.startswith("shape 1x1, vector ")
+    assert result.first_mismatch.found == "0x7fc1"
 
 
 def test_other_bits_for_the_same_question_fail() -> None:
