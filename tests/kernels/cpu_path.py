@@ -1,66 +1,89 @@
-"""What every CPU kernel makes of fixed blocks, as one digest, and the compiler's features; as JSON when run as a program.
+"""What CPU kernels make of fixed blocks, as digests by operation, and the compiler's features; as JSON when run as a program.
 
-A program, since the compiler takes its processor from the environment once. One type of source: each is compiled afresh.
+A program, since the compiler takes its processor from the environment once. What it is given as the encoding of the
+source is read from a file, so that a path compiles only the kernels that it is asked about.
 """
 
 import hashlib
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 from numba.core.registry import cpu_target
 
-from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, NVFP4, Q5G64_F16S, Q6G64_F16S, W8G32_F16S
+from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, Q5G64_F16S
 from ninfer_core.kernels import cpu
 from ninfer_core.kernels.values import CodeStatistics, GroupedPlanes
 
+FORMAT, COLUMNS = Q5G64_F16S, 5_000
 
-def answers():
+
+def source():
+    """BF16 words of many magnitudes; a group of zeros, and groups under subnormal scales."""
     seed = np.random.default_rng(20)
-    digest = hashlib.sha256()
     spread = 2.0 ** seed.integers(-30, 4, (9, 1))
-    source = ((seed.standard_normal((9, 5_000)) * spread).astype(np.float32).view(np.uint32) >> 16).astype(
-        np.uint16
-    )
-    source[1, :64] = 0
-    source[2, :640] &= 0x807F  # subnormal
+    values = (seed.standard_normal((9, COLUMNS)) * spread).astype(np.float32)
+    words = (values.view(np.uint32) >> 16).astype(np.uint16)
+    words[1, :64] = 0
+    words[2, :640] &= 0x807F
+    return words
 
-    def take(*results):
-        for one in results:
+
+def encoding():
+    planes = GroupedPlanes.empty(FORMAT, 9, COLUMNS)
+    return planes, cpu.encode(FORMAT, source(), "BF16", planes)
+
+
+def encode(_):
+    planes, counts = encoding()
+    return counts, planes.base, planes.high, planes.scales
+
+
+def scan(planes):
+    scales = planes.scales.copy()
+    scales[70] = 0
+    return cpu.scan_grouped(FORMAT, COLUMNS, GroupedPlanes(planes.base, planes.high, scales))
+
+
+def statistics(planes):
+    acc = CodeStatistics.empty(FORMAT)
+    cpu.statistics_grouped(FORMAT, COLUMNS, planes, acc)
+    return acc.histogram, acc.tallies
+
+
+def parity(planes):
+    return cpu.error_sums_grouped(FORMAT, COLUMNS, planes, source(), "BF16")
+
+
+def reconstruct(planes):
+    out = np.empty((9, COLUMNS), np.uint16)
+    cpu.reconstruct_grouped(FORMAT, COLUMNS, planes, out)
+    return out
+
+
+def rows(_):
+    codes, scales = np.arange(9 * COLUMNS).astype(np.uint8).reshape(9, COLUMNS), source()[:, 7] & 0x7FFF
+    acc, out = CodeStatistics.empty(FP8_E4M3FN_ROW_BF16S), np.empty((9, COLUMNS), np.uint16)
+    cpu.statistics_row(codes, scales, acc)
+    cpu.reconstruct_row(codes, scales, out)
+    return acc.histogram, acc.tallies, out
+
+
+OPERATIONS = {one.__name__: one for one in (encode, scan, statistics, parity, reconstruct, rows)}
+
+
+def answers(operations, planes):
+    digests = {}
+    for name in operations:
+        digest, results = hashlib.sha256(), OPERATIONS[name](planes)
+        for one in results if isinstance(results, tuple) else (results,):
             digest.update(one.tobytes() if isinstance(one, np.ndarray) else repr(one).encode())
-
-    for fmt in (Q5G64_F16S, Q6G64_F16S, W8G32_F16S):
-        planes, acc = GroupedPlanes.empty(fmt, *source.shape), CodeStatistics.empty(fmt)
-        take(cpu.encode(fmt, source, "BF16", planes), planes.base, planes.high, planes.scales)
-        take(cpu.scan_grouped(fmt, 5_000, planes))
-        cpu.statistics_grouped(fmt, 5_000, planes, acc)
-        take(acc.histogram, acc.tallies)
-        take(cpu.error_sums_grouped(fmt, 5_000, planes, source, "BF16"))
-        assert cpu.parity_grouped(fmt, 5_000, planes, source, "BF16") is not None
-        take(cpu.parity_grouped(fmt, 5_000, planes, source, "BF16"))
-        for width in (np.uint32, np.uint16):
-            out = np.empty(source.shape, width)
-            cpu.reconstruct_grouped(fmt, 5_000, planes, out)
-            take(out)
-    codes, row_scales = np.empty(source.size, np.uint8), np.empty(9, np.uint16)
-    largest = cpu.largest_magnitudes(source, "BF16")
-    take(cpu.encode_rows(source, "BF16", largest, codes, row_scales), codes, row_scales)
-    codes = codes.reshape(source.shape)
-    acc = CodeStatistics.empty(FP8_E4M3FN_ROW_BF16S)
-    cpu.statistics_row(codes, row_scales, acc)
-    take(cpu.scan_row(codes, row_scales), acc.histogram, acc.tallies, cpu.statistics_direct(source, "BF16"))
-    out = np.empty(source.shape, np.uint16)
-    cpu.reconstruct_row(codes, row_scales, out)
-    take(out)
-    nibbles = seed.integers(0, 256, (128, 64), dtype=np.uint8)
-    scales = seed.integers(0, 0x7F, (128, 8), dtype=np.uint8)
-    acc = CodeStatistics.empty(NVFP4)
-    cpu.statistics_nvfp4(nibbles, scales, acc)
-    values = np.empty((128, 128), np.uint32)
-    cpu.reconstruct_nvfp4(nibbles, scales, 0x43C80000, values)
-    take(cpu.scan_block_scales(scales), acc.histogram, acc.tallies, values)
-    return {"digest": digest.hexdigest(), "features": cpu_target.target_context.codegen()._tm_features}
+        digests[name] = digest.hexdigest()
+    return {"digests": digests, "features": cpu_target.target_context.codegen()._tm_features}
 
 
 if __name__ == "__main__":
-    json.dump(answers(), sys.stdout)
+    with np.load(Path(sys.argv[1])) as stored:
+        given = GroupedPlanes(stored["base"], stored["high"], stored["scales"])
+    json.dump(answers(sys.argv[2:], given), sys.stdout)
