@@ -1,4 +1,4 @@
-"""A lost vectorisation costs a factor of ten: every kernel stays within three of what it was measured at.
+"""A lost vectorisation costs a factor of two to eight: every kernel stays below what it was measured at without.
 
 Time over that of copying the same source, both of this thread's own processor time and the least of several turns, so
 that a busy machine does not matter. `docs/performance.md` has the measurements themselves.
@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from llvmlite import binding
 
 from ninfer_core.formats import Q4G64_F16S, Q6G64_F16S
 from ninfer_core.kernels import cpu
@@ -15,10 +16,11 @@ from ninfer_core.kernels.values import CodeStatistics, GroupedPlanes
 
 ROWS, COLUMNS, BUFFERS = 256, 4_096, 8
 TURNS = 24
-SLOWEST = {  # kernel time over copy time: three times what was measured, and room for a neighbour in the cache
+COUNTS_ONES = bool(binding.get_host_cpu_features().get("avx512vpopcntdq"))  # some three times slower without
+SLOWEST = {  # kernel time over copy time: above what was measured, below what was measured with the vectoriser off
     "encode": 5.0,
-    "scan": 0.5,
-    "statistics": 9.0,  # some three times slower where no instruction counts ones
+    "same bytes": 3.0,
+    "statistics": 5.5 if COUNTS_ONES else 16.0,
     "reconstruct32": 9.0,
     "reconstruct16": 5.0,
     "error sums": 15.0,
@@ -43,11 +45,11 @@ def test_kernels_keep_their_speed(fmt):
     sources = sources.reshape(BUFFERS, ROWS, COLUMNS)
     copies, wide = np.empty_like(sources), np.empty(sources.shape, np.uint32)
     planes = [GroupedPlanes.empty(fmt, ROWS, COLUMNS) for _ in range(BUFFERS)]
-    acc = CodeStatistics.empty(fmt)
+    acc, twins = CodeStatistics.empty(fmt), sources.copy()
     copy = least(lambda i: np.copyto(copies[i], sources[i]))
     work = {
         "encode": lambda i: cpu.encode(fmt, sources[i], "BF16", planes[i]),
-        "scan": lambda i: cpu.scan_grouped(fmt, COLUMNS, planes[i]),
+        "same bytes": lambda i: cpu.same_bytes(sources[i], twins[i]),
         "statistics": lambda i: cpu.statistics_grouped(fmt, COLUMNS, planes[i], acc),
         "reconstruct32": lambda i: cpu.reconstruct_grouped(fmt, COLUMNS, planes[i], wide[i]),
         "reconstruct16": lambda i: cpu.reconstruct_grouped(fmt, COLUMNS, planes[i], copies[i]),
