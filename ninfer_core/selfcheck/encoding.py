@@ -13,7 +13,16 @@ from ninfer_core.layouts.row_split import groups_per_row, unpack
 from ninfer_core.oracles.encoding import encode_grouped, encode_rows
 from ninfer_core.selfcheck.drawn import Random, Words, largest_word, source_fp8, source_rows, widened
 from ninfer_core.selfcheck.edges import edge_groups, edge_rows
-from ninfer_core.selfcheck.questions import ODD_SHAPES, WIDE_SHAPE, Answer, Depth, Part, Question, asked
+from ninfer_core.selfcheck.questions import (
+    MANY_SHAPES,
+    ODD_SHAPES,
+    WIDE_SHAPE,
+    Answer,
+    Depth,
+    Part,
+    Question,
+    asked,
+)
 from ninfer_core.selfcheck.refusals import refusals
 from ninfer_core.selfcheck.vectors import EncodeCase, encode_cases
 from ninfer_core.words import values_of_binary32
@@ -35,7 +44,7 @@ def encode_questions(kernel: Kernel, random: Random, depth: Depth) -> Iterator[Q
             return source_rows(random, fmt, dtype, rows, columns)
         return source_fp8(random, dtype, rows, columns)
 
-    for rows, columns in (*ODD_SHAPES, WIDE_SHAPE):
+    for rows, columns in (*ODD_SHAPES, WIDE_SHAPE, *(MANY_SHAPES if depth.every_word else ())):
         yield _computed(kernel, f"shape {rows}x{columns}", draw(rows, columns))
     for name, source, fault in refusals(kernel):
         yield _question(kernel, name, source, _refused(fault))

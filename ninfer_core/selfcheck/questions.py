@@ -135,5 +135,7 @@ ODD_SHAPES: Final = (
 """Around a strip of 32, a group and the alignment of 128."""
 WIDE_SHAPE: Final = (2, 4_230)
 """Rows of more than a tile, with a tail."""
+MANY_SHAPES: Final = ((66_000, 1), (1, 70_000))
+"""More rows, more columns than 16 bits count."""
 TILE_SHAPES: Final = ((128, 64), (128, 192), (256, 64), (256, 320))
 """Of NVFP4: one tile of scales, a stripe of tiles, and more than one stripe."""

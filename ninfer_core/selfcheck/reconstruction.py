@@ -22,6 +22,7 @@ from ninfer_core.selfcheck.payloads import (
     tile_block,
 )
 from ninfer_core.selfcheck.questions import (
+    MANY_SHAPES,
     ODD_SHAPES,
     TILE_SHAPES,
     WIDE_SHAPE,
@@ -58,6 +59,9 @@ def reconstruct_questions(kernel: Kernel, random: Random, depth: Depth) -> Itera
         yield _computed(kernel, name, block)
     for block in drawn_shapes(kernel.format, random):
         yield _computed(kernel, f"shape {'x'.join(map(str, shape_of(block)))}", block)
+    if depth.every_word and not isinstance(kernel.format, BlockFormat):
+        for rows, columns in MANY_SHAPES:
+            yield _computed(kernel, f"shape {rows}x{columns}", drawn(kernel.format, random, rows, columns))
     yield _computed(kernel, "drawn", drawn_block(kernel.format, random, depth.weights))
 
 
