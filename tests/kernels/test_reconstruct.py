@@ -101,6 +101,9 @@ def test_fp8_nan_codes_and_long_rows():
     cpu.reconstruct_row(codes, np.array([0x3F80, 0x0001], np.uint16), out)
     assert (out[:, :4_999] == 0xFFC00000).all()
     assert (out[:, 4_999] == 0x7FC00000).all()
+    narrow = np.empty(codes.shape, np.uint16)
+    cpu.reconstruct_row(codes, np.array([0x3F80, 0x0001], np.uint16), narrow)
+    assert np.array_equal(narrow, narrow_bf16(out))
 
 
 @pytest.mark.parametrize(
