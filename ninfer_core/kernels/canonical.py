@@ -94,33 +94,36 @@ def scales_differ(own: Array, stored: Array) -> bool:
     """True when the scale words of a tile are not those that are stored."""
     hit = np.uint16(0)
     for i in range(stored.size):
-        hit |= own[i] ^ stored[i]
+        hit = np.uint16(hit | np.uint16(own[i] ^ stored[i]))
     return bool(hit != 0)
 
 
 @inline
 def codes_differ(bits: int, codes: Array, line: int, lines: int, base: Array, high: Array) -> bool:
-    """True when codes are not those of physical lines [line, line + lines): what `pack` makes, but never stored."""
+    """True when codes are not those of physical lines [line, line + lines): what `pack` makes, but never stored.
+
+    An update in place (`|=`) would widen the bytes to 64 bits, an eighth of a vector's worth.
+    """
     own, hit = codes[: lines * LINE], np.uint8(0)
     if bits == 8:
         stored = base[line * LINE : (line + lines) * LINE]
         for i in range(stored.size):
-            hit |= np.uint8(own[i]) ^ stored[i]
+            hit = np.uint8(hit | np.uint8(np.uint8(own[i]) ^ stored[i]))
         return bool(hit != 0)
     pairs = own.view(np.uint16)
     nibbles = base[line * 64 : (line + lines) * 64]
     for i in range(nibbles.size):
-        hit |= np.uint8(nibbles_of(pairs[i]) ^ nibbles[i])
+        hit = np.uint8(hit | np.uint8(nibbles_of(pairs[i]) ^ nibbles[i]))
     if bits == 5:
         eights = own.view(np.uint64)
         fifth = high[line * 16 : (line + lines) * 16]
         for i in range(fifth.size):
-            hit |= np.uint8(fifth_bits_of(eights[i]) ^ fifth[i])
+            hit = np.uint8(hit | np.uint8(fifth_bits_of(eights[i]) ^ fifth[i]))
     elif bits == 6:
         fours = own.view(np.uint32)
         upper = high[line * 32 : (line + lines) * 32]
         for i in range(upper.size):
-            hit |= np.uint8(upper_bits_of(fours[i]) ^ upper[i])
+            hit = np.uint8(hit | np.uint8(upper_bits_of(fours[i]) ^ upper[i]))
     return bool(hit != 0)
 
 
