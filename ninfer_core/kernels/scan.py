@@ -23,7 +23,7 @@ def holds_byte(data: Array, mask: int, wanted: int) -> bool:
         block = data[start : start + BLOCK]
         hit = np.uint8(0)
         for i in range(block.size):
-            hit |= np.uint8((block[i] & m) == w)
+            hit = np.uint8(hit | np.uint8((block[i] & m) == w))  # `|=` would widen to 64 bits
         if hit != 0:
             return True
     return False
@@ -36,7 +36,7 @@ def any_nonzero(data: Array) -> bool:
         block = data[start : start + BLOCK]
         hit = np.uint8(0)
         for i in range(block.size):
-            hit |= block[i]
+            hit = np.uint8(hit | block[i])
         if hit != 0:
             return True
     return False
@@ -58,7 +58,7 @@ def same_bytes(a: Array, b: Array) -> bool:
         left, right = a[start : start + BLOCK], b[start : start + BLOCK]
         hit = np.uint8(0)
         for i in range(left.size):
-            hit |= left[i] ^ right[i]
+            hit = np.uint8(hit | np.uint8(left[i] ^ right[i]))
         if hit != 0:
             return False
     return True
