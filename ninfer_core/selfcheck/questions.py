@@ -64,7 +64,7 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class Depth:
     """How much is asked: about how many drawn weights a kernel, whether every word of the small types, and how often
-    the last question is repeated."""
+    the largest question is repeated."""
 
     weights: int
     every_word: bool

@@ -27,8 +27,8 @@ class FirstMismatch:
 class KernelResult:
     """What was found of one kernel; `reason` says why it was not checked, or what went wrong instead of an answer.
 
-    `cases` were put, and `values` numbers compared. The last case was put `runs` times, `equal_runs` of which gave
-    the same bits as the first. `copy_ratio` is the throughput over the device's own copy rate.
+    `cases` were put, and `values` numbers compared. The largest case was put `runs` times, `equal_runs` of which
+    gave the same bits as the first. `copy_ratio` is the throughput over the device's own copy rate.
     """
 
     kernel: Kernel

@@ -35,7 +35,7 @@ DEPTHS: Final[dict[str, Depth]] = {
     "quick": Depth(weights=4_000, every_word=False, runs=5),
     "full": Depth(weights=1_000_000, every_word=True, runs=50),
 }
-_SLOW: Final = 10.0  # seconds after which the last question is repeated
+_SLOW: Final = 10.0  # seconds after which the largest question is repeated
 _FEWEST: Final = 10  # times at most
 _QUESTIONS: Final[dict[Operation, Callable[[Kernel, Random, Depth], Iterator[Question]]]] = {
     "encode": encode_questions,
@@ -87,12 +87,15 @@ class _Examination:
             [seed, *self._kernel.name.encode()]
         )  # each kernel its own, in any order
         question, rate, missing = None, None, None
+        largest: tuple[Question, Answer] | None = None
         try:
             for question in _QUESTIONS[self._kernel.operation](self._kernel, random, depth):
-                last = self._put(question)
-            if question is None:
+                answer = self._put(question)
+                if largest is None or question.bytes >= largest[0].bytes:
+                    largest = question, answer
+            if question is None or largest is None:
                 raise ValueError("no question was asked")
-            self._repeat(question, last, depth.runs, timer)
+            self._repeat(*largest, depth.runs, timer)
             if level == "full" and not self._mismatches:
                 rate = rate_of(self._processor, question, timer)
                 missing = self._beyond()
@@ -126,6 +129,7 @@ class _Examination:
     def _repeat(self, question: Question, first: Answer, runs: int, timer: Timer) -> None:
         """Ask again what has been answered and judged; an answer of other bits is wrong, whichever it is."""
         begin, self._runs, self._equal = timer(), 1, 1
+        self._case = question.name
         while self._runs < runs and (self._runs < _FEWEST or timer() - begin < _SLOW):
             again = question.ask(self._processor)
             self._runs += 1
