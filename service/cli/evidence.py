@@ -1,4 +1,4 @@
-"""What the last self-check of each kernel said on this machine, kept beside the compiled kernels; never proof for others."""
+"""What self-checks of each kernel said on this machine, kept beside the compiled kernels; never proof for others."""
 
 import json
 import os
@@ -18,7 +18,7 @@ _MOST: Final = 2_000  # outcomes that are kept: many times what one machine has
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The last outcome under one key; `checked_at` is UTC, to the second."""
+    """The outcome that stands under one key; `checked_at` is UTC, to the second."""
 
     key: str
     outcome: str

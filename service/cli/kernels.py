@@ -81,7 +81,7 @@ def _show(
     from service.cli.screen import aligned, console, fitted, hanging, show_left_out
 
     out = console()
-    titles = ("kernel", "layout", "shapes", "compute profile", "last self-check here")
+    titles = ("kernel", "layout", "shapes", "compute profile", "what stands here")
     rows: list[tuple[str, ...]] = [titles]
     for kernel in listed:
         states = [_state(one) for one in checks[kernel.name].values()]
