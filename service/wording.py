@@ -6,6 +6,7 @@ from ninfer_core.compute import COMPUTE_PROFILES
 from ninfer_core.encoders import PROFILES
 from ninfer_core.findings import FINDINGS, Definition
 from ninfer_core.formats import FORMATS
+from ninfer_core.kernels.registry import KERNELS, REGIMES
 from ninfer_core.layouts import LAYOUTS
 from ninfer_core.recipes.encoders import COPIES
 from ninfer_core.recipes.restrictions import RULES
@@ -28,6 +29,8 @@ def near_names(name: str) -> list[str]:
         *CHECKS,
         *COPIES,
         *RULES,
+        *REGIMES.names,
+        *(kernel.name for kernel in KERNELS if name.startswith(f"{kernel.operation}.")),
     )
     slugs = {code.partition(".")[2]: code for code in FINDINGS.names}
     exact = [slugs[name]] if name in slugs else []

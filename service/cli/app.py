@@ -310,8 +310,8 @@ def explain_command(
         str,
         typer.Argument(
             metavar="CODE",
-            help="A finding code, a check, a format, a layout, an encoder or compute profile, another `encode` or a "
-            "restriction rule of a recipe, or a format name met elsewhere.",
+            help="A finding code, a check, a format, a layout, an encoder or compute profile, a kernel, a shape "
+            "regime, another `encode` or a restriction rule of a recipe, or a format name met elsewhere.",
             show_default=False,
         ),
     ],

@@ -10,6 +10,7 @@ from ninfer_core.findings import FINDINGS
 from ninfer_core.format_facts import category, legal_shapes, words
 from ninfer_core.formats import FORMATS, DirectFormat, NumericFormat
 from ninfer_core.governance.specifications import ENCODER_TEXTS, FORMAT_TEXTS, LAYOUT_TEXTS
+from ninfer_core.kernels.registry import KERNELS, REGIMES, Kernel, Regime
 from ninfer_core.layouts import LAYOUTS, Layout, canonical_layout
 from ninfer_core.recipes.encoders import COPIES
 from ninfer_core.recipes.restrictions import SOURCE_RULES, STORED_RULES
@@ -44,8 +45,8 @@ def explain(name: str) -> int:
     if near:
         screen.print(f"Did you mean {' or '.join(near)}?")
     screen.print(
-        "Try a code as verify prints it, a check such as `values`, a name that `formats` lists, or an `encode` or a "
-        "restriction rule of a recipe."
+        "Try a code as verify prints it, a check such as `values`, a name that `formats` or `kernels` lists, or an "
+        "`encode` or a restriction rule of a recipe."
     )
     return EXIT_ERROR
 
@@ -62,6 +63,10 @@ def describe(name: str, width: int) -> list[str] | None:
         return [name, "", *_labelled(_profile(PROFILES[name]), width)]
     if name in COMPUTE_PROFILES:
         return [name, "", *_labelled(_compute(COMPUTE_PROFILES[name]), width)]
+    if name in KERNELS:
+        return [name, "", *_labelled(_kernel(KERNELS[name]), width)]
+    if name in REGIMES:
+        return [name, "", *_labelled(_regime(REGIMES[name]), width)]
     meanings = _SUBJECTS | {str(check): meaning for check, meaning in MEANINGS.items()}
     if name in meanings:
         return _check(name, meanings[name], width)
@@ -154,6 +159,34 @@ def _compute(profile: ComputeProfile) -> list[tuple[str, str]]:
         ("Determinism", profile.determinism),
         ("Criterion", f"{profile.criterion.name}: {profile.criterion.meaning}"),
         ("Specification", profile.specification),
+    ]
+
+
+def _kernel(kernel: Kernel) -> list[tuple[str, str]]:
+    device = "" if kernel.device_class == "cpu" else " --device cuda:0"
+    return [
+        ("Kind", "kernel of the whitelist"),
+        ("Operation", kernel.operation),
+        ("Format", f"{kernel.format.name}, in the layout {kernel.layout.name}"),
+        ("Words", kernel.dtype or "those that are stored, and no others"),
+        ("Shapes", f"{kernel.regime.name}: {kernel.regime.meaning}"),
+        ("Device class", kernel.device_class),
+        ("Compute profile", kernel.profile.name),
+        ("Criterion", f"{kernel.profile.criterion.name}: {kernel.profile.criterion.meaning}"),
+        ("Proof", f"ninfer-gate selfcheck{device} --only {kernel.name}"),
+    ]
+
+
+def _regime(regime: Regime) -> list[tuple[str, str]]:
+    formats: dict[str, dict[str, None]] = {}
+    for kernel in KERNELS:
+        if kernel.regime is regime:
+            formats.setdefault(kernel.operation, {})[kernel.format.name] = None
+    taken = "; ".join(f"{operation} of {', '.join(names)}" for operation, names in formats.items())
+    return [
+        ("Kind", "shape regime: the shapes that a kernel takes"),
+        ("Shapes", regime.meaning),
+        ("Kernels", taken),
     ]
 
 

@@ -119,7 +119,18 @@ def test_explain_says_what_the_registry_says(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    "name", ["NVFP4", "row-split-k128-v1", "MAXABS_F16_RECIP_RNE_V1", "parity", "Q4_K", "nvfp4"]
+    "name",
+    [
+        "NVFP4",
+        "row-split-k128-v1",
+        "MAXABS_F16_RECIP_RNE_V1",
+        "parity",
+        "Q4_K",
+        "nvfp4",
+        "any-rows",
+        "matvec-rows",
+        "encode.Q4G64_F16S.BF16.cpu",
+    ],
 )
 def test_explain_knows_other_names(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "explain", name)
@@ -151,6 +162,8 @@ def test_explain_offers_near_names(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "explain", "parity.code_missmatch")
     assert (code, out) == (2, "")
     assert "parity.code_mismatch" in err
+    assert near_names("encode.Q4G64_F16S.BF17.cpu")[0] == "encode.Q4G64_F16S.BF16.cpu"
+    assert near_names("any-row")[0] == "any-rows"
     assert near_names("code_mismatch")[0] == "parity.code_mismatch"
     assert run(capsys, "explain", "\x1b[31m")[0] == 2
 
