@@ -1,9 +1,10 @@
 """JSON bodies: bounded in bytes and depth, every member given once, integers exact, unknown members refused."""
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 from fastapi import Depends
@@ -30,6 +31,7 @@ from service.errors import (
     TooSlow,
 )
 from service.parts import Parts
+from service.text import plural
 
 BODY_ERRORS: Final[tuple[type[ServiceError], ...]] = (
     JsonMalformed,
@@ -129,11 +131,45 @@ def fitting(adapter: TypeAdapter[Model], document: Json) -> Body[Model]:
         tag = document.get("type") if isinstance(document, dict) else None
         listed = [
             # The first step inside a union is the tag that chose the member, which is no place in the body.
-            {**fault, "loc": fault["loc"][1:] if fault["loc"][:1] == (tag,) else fault["loc"]}
+            {
+                "loc": fault["loc"][1:] if fault["loc"][:1] == (tag,) else fault["loc"],
+                "msg": _message(adapter, fault),
+            }
             for fault in error.errors(include_url=False, include_input=False, include_context=False)
         ]
         faults = validation_faults(listed, "body")
-        raise InvalidRequest(f"The body does not fit in {len(faults)} places.", *faults) from None
+        raise InvalidRequest(f"The body does not fit in {plural(len(faults), 'place')}.", *faults) from None
+
+
+def _message(adapter: TypeAdapter[Any], fault: Mapping[str, Any]) -> str:
+    """What pydantic says; of a member that is unknown, those that are known in its place."""
+    allowed = _members(adapter, fault["loc"][:-1]) if fault["type"] == "extra_forbidden" else []
+    return f"no such member; allowed are {', '.join(allowed)}" if allowed else str(fault["msg"])
+
+
+def _members(adapter: TypeAdapter[Any], steps: Sequence[int | str]) -> list[str]:
+    """The members of the object at a place, tags of unions included as steps; empty where no description leads there."""
+    whole = _schema(adapter)
+    found = _resolved(whole, whole)
+    for step in steps:
+        tagged = found.get("discriminator", {}).get("mapping", {}).get(step)
+        inner = {"$ref": tagged} if tagged else found.get("properties", {}).get(step, found.get("items", {}))
+        found = _resolved(whole, inner)
+    return list(found.get("properties", ()))
+
+
+@cache  # one for each route that takes a body
+def _schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
+    return adapter.json_schema()
+
+
+def _resolved(whole: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """What a schema means: references followed, `null` as the other choice left out."""
+    choices = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    if len(choices) == 1:
+        schema = choices[0]
+    name = schema.get("$ref", "").removeprefix("#/$defs/")
+    return whole["$defs"][name] if name else schema
 
 
 async def read(request: Request, parts: Parts, adapter: TypeAdapter[Model]) -> Body[Model]:
