@@ -28,7 +28,7 @@ from ninfer_core.layouts.block_scale import swizzle
 from ninfer_core.oracles.encoding import encode_grouped, encode_rows
 from ninfer_core.selfcheck.apart import Apart
 from ninfer_core.selfcheck.drawn import WORDS, widened
-from ninfer_core.selfcheck.origin import code_digest
+from ninfer_core.selfcheck.origin import code_digest, words_like
 from ninfer_core.selfcheck.protocol import REFUSALS, ForeignFailed, NotOffered, Reply, Status
 from ninfer_core.words import BINARY32
 
@@ -45,6 +45,7 @@ class Foreign:
         self._counted = EncodeCounts(0, 0)
         self.name = f"{kind} {target.rpartition('/')[2]}"
         self.origin = code_digest(kind, target)
+        self._code = kind, target
 
     @property
     def device(self) -> Device:
@@ -73,6 +74,10 @@ class Foreign:
     def close(self) -> None:
         """End their process."""
         self._apart.close()
+
+    def names_like(self, formats: Iterable[str]) -> tuple[str, ...]:
+        """Words in their code that resemble one of these formats, and are the name of none."""
+        return words_like(*self._code, formats)
 
     def offers(self, kernel: Kernel) -> bool:
         """Whether they do what a row of the whitelist says, found by asking for something small.

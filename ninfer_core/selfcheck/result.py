@@ -101,6 +101,15 @@ def outcome_of(kernels: tuple[KernelResult, ...]) -> Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class NotOffered:
+    """What foreign kernels do not do: names of all, of those that were required, and unknown names of formats."""
+
+    names: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SelfCheck:
     """The kernels of one device, asked at one level."""
 
@@ -109,14 +118,18 @@ class SelfCheck:
     device: Device
     software: dict[str, str]
     kernels: tuple[KernelResult, ...]
+    absent: NotOffered | None = None  # of foreign kernels alone
 
     @property
     def outcome(self) -> Outcome:
-        """See `outcome_of`."""
-        return outcome_of(self.kernels)
+        """See `outcome_of`; without a kernel that was required it is no pass."""
+        outcome = outcome_of(self.kernels)
+        missing = self.absent is not None and self.absent.missing
+        return "incomplete" if missing and outcome == "passed" else outcome
 
     def as_json(self) -> dict[str, Any]:
-        """The document."""
+        """The document; members of foreign kernels are there for these alone."""
+        absent = self.absent
         return {
             "schema": SCHEMA,
             "level": self.level,
@@ -125,4 +138,13 @@ class SelfCheck:
             "device": self.device.as_json(),
             "software": self.software,
             "kernels": [result.as_json(self.device) for result in self.kernels],
+            **(
+                {}
+                if absent is None
+                else {
+                    "not_offered": [*absent.names],
+                    "missing": [*absent.missing],
+                    "unknown_formats": [*absent.unknown],
+                }
+            ),
         }

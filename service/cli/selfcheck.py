@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ninfer_core.errors import Usage
 from ninfer_core.kernels.devices import Device, devices, find_device
-from ninfer_core.selfcheck.result import KernelResult, SelfCheck
+from ninfer_core.selfcheck.result import KernelResult, NotOffered, SelfCheck
 from ninfer_core.selfcheck.run import Progress, chosen, self_check
 from service.cli.evidence import keep
 from service.cli.failures import Task, guarded
@@ -32,6 +32,7 @@ class Request:
     json: str | None
     library: str | None = None  # kernels of the user's own: a shared library,
     kernels: str | None = None  # or an object in Python
+    require: tuple[str, ...] = ()  # of such kernels: what may not be missing
 
 
 def selfcheck(request: Request) -> int:
@@ -49,6 +50,8 @@ def _run(request: Request) -> int:
     target = json_target(request.json)
     if request.library is not None or request.kernels is not None:
         return report([_foreign(request)], target)
+    if request.require:
+        raise Usage("--require is said of --library or --kernels: ours are all there")
     if request.device == "all":
         asked = tuple(device for device in devices() if chosen(device, request.only)) or devices()[:1]
     else:
@@ -85,7 +88,12 @@ def _foreign(request: Request) -> SelfCheck:
         own = foreign.python(request.kernels or "", timer)
     with _watching(compiled=True) as progress:
         return foreign_check(
-            own, level=request.level, seed=request.seed, progress=progress, only=request.only
+            own,
+            level=request.level,
+            seed=request.seed,
+            progress=progress,
+            only=request.only,
+            require=request.require,
         )
 
 
@@ -146,7 +154,24 @@ def _show(check: SelfCheck) -> None:
     for result in check.kernels:
         for line in _reasons(result):
             out.print(hanging("  - ", line, out.width))
+    for line in _absences(check.absent):
+        out.print(hanging("  ", line, out.width))
     out.print()
+
+
+def _absences(absent: NotOffered | None) -> Iterator[str]:
+    if absent is None:
+        return
+    if absent.names:
+        rows: dict[str, list[str]] = {}
+        for name in absent.names:
+            operation, fmt, dtype, _ = name.split(".")
+            rows.setdefault(f"{operation} {fmt}", []).append(dtype)
+        yield "not offered: " + "; ".join(f"{row} ({', '.join(dtypes)})" for row, dtypes in rows.items())
+    if absent.unknown:
+        yield f"no name of a format, though it stands in the code: {clean(', '.join(absent.unknown))}"
+    if absent.missing:
+        yield f"required and not offered: {', '.join(absent.missing)}"
 
 
 def _facts(device: Device) -> str:

@@ -65,6 +65,15 @@ def selfcheck_command(
             show_default=False,
         ),
     ] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--require",
+            metavar="GLOB",
+            help="Of kernels of your own: without those of such names the check is incomplete. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = None,
 ) -> int:
     """Prove on this machine that every kernel gives the words that its oracle gives.
@@ -74,4 +83,4 @@ def selfcheck_command(
     from service.cli.selfcheck import Request, selfcheck
 
     level: Literal["quick", "full"] = "full" if full else "quick"
-    return selfcheck(Request(device, level, only, seed, json, library, kernels))
+    return selfcheck(Request(device, level, only, seed, json, library, kernels, tuple(require or ())))

@@ -49,6 +49,18 @@ def test_a_wrong_library_fails_and_the_kernel_and_the_place_are_named(folder):
     assert "code at row" in done.stdout
 
 
+def test_what_is_not_offered_is_shown_and_may_be_required(folder):
+    asked = ("selfcheck", "--library", folder / "right.so", "--only", "reconstruct.[NW]*")
+    done = build.run(*asked)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "not offered: reconstruct NVFP4 (FP32, BF16)" in done.stdout
+    done = build.run(*asked, "--require", "*W8*", "--require", "*NVFP4*FP32*")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "required and not offered: reconstruct.NVFP4.FP32.foreign" in done.stdout
+    done = build.run("selfcheck", "--require", "*")
+    assert done.returncode == 2
+
+
 def test_what_cannot_be_checked_is_no_answer(folder, monkeypatch):
     monkeypatch.chdir(folder)
     (folder / "broken.py").write_text("import nothing_of_this_name\n")

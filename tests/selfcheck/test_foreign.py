@@ -96,6 +96,31 @@ def test_the_example_offers_what_it_has_and_under_names_of_its_own(example):
     assert example.device != find_device("cpu")
 
 
+def test_what_a_library_does_not_offer_is_said_and_may_be_required(tmp_path):
+    text = (EXAMPLE / "grouped.c").read_text()
+    (tmp_path / "typo.c").write_text(text.replace('"Q5G64_F16S"', '"Q5G64F16S"'))
+    path = built(tmp_path / "typo.c", tmp_path / "typo.so")
+    kernels = foreign.library(path, time.perf_counter)
+    check = foreign_check(
+        kernels, level="quick", seed=0, only="reconstruct.[QN]*", require=["*.Q[45]*.FP32.*"]
+    )
+    document = check.as_json()
+    names = [
+        f"reconstruct.{fmt}.{dtype}.foreign" for dtype in ("FP32", "BF16") for fmt in ("Q5G64_F16S", "NVFP4")
+    ]
+    assert document["not_offered"] == names
+    assert document["missing"] == names[:1]
+    assert document["unknown_formats"] == ["Q5G64F16S"]
+    assert document["outcome"] == "incomplete"
+    with pytest.raises(Usage, match=r"does not offer what .*NVFP4.* names: reconstruct.NVFP4.FP32.foreign"):
+        offered(kernels, "*NVFP4*")
+    with pytest.raises(Usage, match="--require"):
+        foreign_check(kernels, level="quick", seed=0, require=["decode*"])
+    none = foreign_check(kernels, level="quick", seed=0, only="*NVFP4*", require=["*"])
+    assert (none.outcome, none.kernels) == ("incomplete", ())
+    kernels.close()
+
+
 def test_another_library_is_other_evidence(example, faulty):
     ours, theirs = ({kernel.name: kernel.digest for kernel in offered(one)} for one in (example, faulty))
     assert all(theirs[name] != digest for name, digest in ours.items())
@@ -183,14 +208,14 @@ FAULTS = {
     ),
     "the same source twice": (
         "    memset(payload, 0, payload_bytes);",
+        "    memset(payload, 0, payload_bytes);\n"
         "    static uint64_t last;\n"
         "    uint64_t sum = n;\n"
         "    for (uint64_t i = 0; i < 2 * n * k; i++)\n"
         "        sum = sum * 31 + ((const uint8_t *)source)[i];\n"
         "    if (sum == last)\n"
         "        return NINFER_OK;\n"
-        "    last = sum;\n"
-        "    memset(payload, 0, payload_bytes);",
+        "    last = sum;",
         "encode.Q6G64_F16S.BF16",
     ),
 }
