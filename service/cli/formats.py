@@ -31,7 +31,7 @@ def _run(json: str | None) -> int:
 
 
 def _show() -> None:
-    from service.cli.screen import aligned, console, hanging, narrowed, show_left_out
+    from service.cli.screen import console, hanging, hung, narrowed, show_left_out
 
     out = console()
     titles = ("format", "kind", "bits", "codes", "scales", "layout")
@@ -43,13 +43,13 @@ def _show() -> None:
     right = (False, False, True, False, False, False)
     # A narrow window does without the layout, which is told below, and then without the kind.
     kept, flush = narrowed(rows, right, out.width - 2, (5, 1), gap=2)
-    for index, line in enumerate(aligned(kept, flush, gap=2)):
-        out.print(f"  {line}", style="dim" if index == 0 else None)
+    for index, line in enumerate(hung(kept, flush, out, gap=2)):
+        out.print(line, style="dim" if index == 0 else None)
     show_left_out(out, titles, kept[0])
     out.print()
     shapes = {canonical_layout(fmt).name: legal_shapes(canonical_layout(fmt)) for fmt in FORMATS}
-    for line in aligned([("layout", "shapes"), *shapes.items()], (False, False)):
-        out.print(f"  {line}")
+    for line in hung([("layout", "shapes"), *shapes.items()], (False, False), out):
+        out.print(line)
     out.print()
     note = (
         "Bits are logical bits per weight: full groups, no padding. Names are exact; explain NAME says more."

@@ -78,7 +78,7 @@ def _json(kernel: Kernel, checks: dict[str, Kept | None]) -> dict[str, Any]:
 def _show(
     listed: Sequence[Kernel], here: Sequence[Device], checks: dict[str, dict[str, Kept | None]]
 ) -> None:
-    from service.cli.screen import aligned, console, fitted, hanging, show_left_out
+    from service.cli.screen import aligned, console, hanging, narrowed, show_left_out
 
     out = console()
     titles = ("kernel", "layout", "shapes", "compute profile", "what stands here")
@@ -87,9 +87,10 @@ def _show(
         states = [_state(one) for one in checks[kernel.name].values()]
         state = "; ".join(states) if states else "no such device here"
         rows.append((kernel.name, kernel.layout.name, kernel.regime.name, kernel.profile.name, state))
-    kept, flush = fitted(rows, (False,) * 5, out, 0, (1, 2, 3))
+    # The name is what one pastes: every other column gives way before a letter of it.
+    kept, flush = narrowed(rows, (False,) * 5, out.width - 2, (1, 3, 2, 4), gap=2)
     for index, line in enumerate(aligned(kept, flush, gap=2)):
-        out.print(f"  {line}", style="dim" if index == 0 else None)
+        out.print(f"  {line}", style="dim" if index == 0 else None, soft_wrap=True)
     show_left_out(out, titles, kept[0])
     out.print()
     for device in here:

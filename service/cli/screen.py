@@ -46,11 +46,11 @@ def error_console() -> Console:
     return console(sys.stderr)
 
 
-def hanging(lead: Text | str, text: str, width: int, style: str = "") -> Text:
+def hanging(lead: Text | str, text: str, width: int, style: str = "", narrowest: int = _NARROWEST) -> Text:
     """`lead` and then `text`, cleaned; where it is too long for `width`, further lines stand below its first word."""
     line = lead.copy() if isinstance(lead, Text) else Text(lead)
     indent = line.cell_len
-    pieces = textwrap.wrap(clean(text), max(_NARROWEST, width - indent), break_on_hyphens=False)
+    pieces = textwrap.wrap(clean(text), max(narrowest, width - indent), break_on_hyphens=False)
     return line.append(f"\n{' ' * indent}".join(pieces), style)
 
 
@@ -74,6 +74,16 @@ def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool], gap: int = 3) 
             line += " " * gap + (blanks + cell if is_right else cell + blanks)
         lines.append(line[gap:].rstrip())
     return lines
+
+
+def hung(rows: Sequence[Sequence[str]], right: Sequence[bool], out: Console, gap: int = 3) -> list[Text]:
+    """Rows as lines after two blanks: a last cell too long for the window goes on below its own beginning."""
+    leads = aligned([row[:-1] for row in rows], right[:-1], gap)
+    width = max(map(cell_len, leads)) + gap
+    return [
+        hanging(f"  {lead}{' ' * (width - cell_len(lead))}", row[-1], out.width, narrowest=_NARROWEST // 2)
+        for lead, row in zip(leads, rows, strict=True)
+    ]
 
 
 def narrowed(

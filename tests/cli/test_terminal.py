@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ninfer_core.kernels.registry import KERNELS
 from tests.cli import build
 from tests.cli.terminal import Terminal
 
@@ -27,6 +28,22 @@ def test_a_report_fits_the_window(made: Path, tmp_path: Path, columns: int) -> N
         assert code == (1 if command[0] == "verify" else 0)
         assert max(map(len, terminal.lines)) <= columns, terminal.text
         assert "Traceback" not in terminal.text
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_names_of_kernels_are_whole_at_every_width(columns: int) -> None:
+    terminal = Terminal("kernels", columns=columns)
+    assert terminal.finish() == 0
+    shown = {word for line in terminal.lines for word in line.split()}
+    assert {kernel.name for kernel in KERNELS} <= shown
+    assert max(map(len, terminal.lines)) <= columns
+
+
+def test_a_long_cell_goes_on_in_its_own_column() -> None:
+    terminal = Terminal("formats", columns=60)
+    assert terminal.finish() == 0
+    assert all(line.startswith("  ") for line in terminal.lines if line.strip()), terminal.text
+    assert max(map(len, terminal.lines)) <= 60
 
 
 def test_digests_are_short_on_a_terminal_and_whole_when_piped(made: Path) -> None:
