@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +23,7 @@ from ninfer_core.oracles.checks import (
 from ninfer_core.selfcheck.drawn import Random
 from ninfer_core.selfcheck.payloads import Block, GroupedBlock, RowBlock, TileBlock, block_of, stored_bytes
 from ninfer_core.selfcheck.questions import Answer, Depth, Part, Question, asked
-from ninfer_core.selfcheck.reconstruction import drawn, drawn_block, drawn_shapes, shape_of
+from ninfer_core.selfcheck.reconstruction import drawn, drawn_block, drawn_shapes, reason_of, shape_of
 from ninfer_core.selfcheck.vectors import check_cases
 
 _BAD_SCALES: Final = (0x7C00, 0x7E01, 0x8000, 0xFFFF)  # binary16
@@ -36,7 +37,8 @@ def check_questions(kernel: Kernel, random: Random, depth: Depth) -> Iterator[Qu
     """Every question to a check; the last one is the large one, legal but for its very last word."""
     for case in check_cases(kernel.format):
         block = block_of(kernel.format, case.shape, case.payload)
-        yield _question(f"known {case.id}", block, expected_mask(block))
+        name = f"known {case.id} of check.{kernel.format.name}.json"
+        yield replace(_question(name, block, expected_mask(block)), why=partial(reason_of, case.why))
     for block in drawn_shapes(kernel.format, random):
         yield _question(f"shape {'x'.join(map(str, shape_of(block)))}", block, 0)
     yield from _planted(kernel.format, random, 40 if depth.every_word else 3)

@@ -1,6 +1,7 @@
 """What encoders are asked: known answers, words on which rounding turns, refusals, odd shapes, every word of 16 bits."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -37,7 +38,8 @@ def encode_questions(kernel: Kernel, random: Random, depth: Depth) -> Iterator[Q
         source = _as_words_of(dtype, case)
         if source is not None:
             counted = case.rescued is not None and case.clamped is not None
-            yield _question(kernel, f"known {case.id}", source, _known(case, source), counted)
+            name = f"known {case.id} of encode.{fmt.name}.json"
+            yield replace(_question(kernel, name, source, _known(case, source), counted), why=case.reason)
 
     def draw(rows: int, columns: int) -> Words:
         if isinstance(fmt, GroupedFormat):

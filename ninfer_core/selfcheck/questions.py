@@ -35,6 +35,7 @@ class Difference:
     where: str
     expected: str
     found: str
+    row: int = 0  # of what is there for more than one reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,8 @@ class Question:
     """One case: `ask` puts it to a processor, `judge` says what is wrong with its answer.
 
     `name` is stable, `bytes` what the kernel reads or writes, whichever its profile counts, for the throughput. `work`
-    is the kernel alone, into memory that is there already; None where `ask` is that.
+    is the kernel alone, into memory that is there already; None where `ask` is that. `why` says what a row of a known
+    answer is there for.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Question:
     judge: Callable[[Answer], Verdict]
     bytes: int
     work: Callable[[Any], object] | None = None
+    why: Callable[[int], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +94,15 @@ def compare(expected: Answer, found: Answer) -> Verdict:
     for right, given in zip(expected.parts, found.parts, strict=True):
         if right.numbers.shape != given.numbers.shape:
             shapes = [str(list(part.numbers.shape)) for part in (right, given)]
-            difference = Difference(f"the shape of {right.name}", *shapes)
+            difference = Difference(f"the shape of {right.name}", shapes[0], shapes[1])
             return Verdict(values, mismatches + 1, first or difference)
         wrong = np.asarray(right.numbers != given.numbers)
         count = int(np.count_nonzero(wrong))
         if count and first is None:
             place = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
             numbers = [_shown(right, part.numbers[place]) for part in (right, given)]
-            first = Difference(_where(right, place), *numbers)
+            row = int(place[right.axes.index("row")]) if "row" in right.axes else 0
+            first = Difference(_where(right, place), numbers[0], numbers[1], row)
         mismatches += count
     return Verdict(values, mismatches, first)
 

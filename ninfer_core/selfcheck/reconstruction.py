@@ -1,6 +1,8 @@
 """What reconstructions are asked: known answers, every code under many scales, odd shapes, drawn words."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -54,7 +56,8 @@ def reconstruct_questions(kernel: Kernel, random: Random, depth: Depth) -> Itera
     for case in reconstruct_cases(kernel.format):
         words = case.fp32 if kernel.dtype == "FP32" else case.bf16
         block = block_of(kernel.format, case.shape, case.payload)
-        yield _question(kernel, f"known {case.id}", block, words)
+        name = f"known {case.id} of reconstruct.{kernel.format.name}.json"
+        yield replace(_question(kernel, name, block, words), why=partial(reason_of, case.why))
     for name, block in _every_code(kernel.format, random, depth):
         yield _computed(kernel, name, block)
     for block in drawn_shapes(kernel.format, random):
@@ -63,6 +66,12 @@ def reconstruct_questions(kernel: Kernel, random: Random, depth: Depth) -> Itera
         for rows, columns in MANY_SHAPES:
             yield _computed(kernel, f"shape {rows}x{columns}", drawn(kernel.format, random, rows, columns))
     yield _computed(kernel, "drawn", drawn_block(kernel.format, random, depth.weights))
+
+
+def reason_of(why: str, row: int) -> str:
+    """The reason of a case, which is that of all its rows."""
+    del row
+    return why
 
 
 def drawn_shapes(fmt: NumericFormat, random: Random) -> Iterator[Block]:

@@ -21,6 +21,7 @@ class FirstMismatch:
     where: str
     expected: str
     found: str
+    why: str | None = None  # what a known answer is there for
 
 
 @dataclass(frozen=True, slots=True)

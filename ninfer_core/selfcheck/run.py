@@ -115,16 +115,18 @@ class _Examination:
     def _put(self, question: Question) -> Answer:
         self._case = question.name
         answer = question.ask(self._processor)
-        self._note(question.name, question.judge(answer))
+        self._note(question.name, question.judge(answer), question.why)
         return answer
 
-    def _note(self, case: str, verdict: Verdict) -> None:
+    def _note(self, case: str, verdict: Verdict, why: Callable[[int], str] | None = None) -> None:
         self._cases += 1
         self._values += verdict.values
         self._mismatches += verdict.mismatches
         if self._first is None and verdict.first is not None:
             first = verdict.first
-            self._first = FirstMismatch(case, first.where, first.expected, first.found)
+            self._first = FirstMismatch(
+                case, first.where, first.expected, first.found, why(first.row) or None if why else None
+            )
 
     def _repeat(self, question: Question, first: Answer, runs: int, timer: Timer) -> None:
         """Ask again what has been answered and judged; an answer of other bits is wrong, whichever it is."""

@@ -1,5 +1,6 @@
 """`ninfer-gate selfcheck`: the kernels of a device proved on that device."""
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -52,6 +53,8 @@ def _run(request: Request) -> int:
         return report([_foreign(request)], target)
     if request.require:
         raise Usage("--require is said of --library or --kernels: ours are all there")
+    if re.fullmatch(r"cpu|all|cuda:[0-9]+", request.device) is None:
+        raise Usage(f"there is no device called {request.device!r}: give cpu, cuda:N or all")
     if request.device == "all":
         asked = tuple(device for device in devices() if chosen(device, request.only)) or devices()[:1]
     else:
@@ -198,7 +201,7 @@ def _reasons(result: KernelResult) -> Iterator[str]:
     if first is not None:
         yield (
             f"{result.kernel.name}: {result.mismatches:,} wrong, first in case {first.case!r}: {first.where}, expected "
-            f"{first.expected}, found {first.found}"
+            f"{first.expected}, found {first.found}{f' (the case: {clean(first.why)})' if first.why else ''}"
         )
     if result.reason is not None:
         yield f"{result.kernel.name}: {result.reason}"

@@ -116,6 +116,8 @@ def test_a_wrong_answer_fails_its_kernel_and_is_named() -> None:
     assert first is not None
     assert (first.where, first.expected, first.found) == ("mask", "0x08", "0x00")
     assert first.case.startswith("known ")
+    assert first.case.endswith(" of check.Q4G64_F16S.json")
+    assert first.why
 
 
 def test_a_kernel_that_raises_is_an_error_and_the_next_one_is_asked() -> None:
