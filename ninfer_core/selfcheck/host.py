@@ -18,13 +18,14 @@ from operator import index
 from time import (
     perf_counter,
 )  # how long a foreign function took, which nobody outside of this process can see
-from typing import Any
+from traceback import extract_tb
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ninfer_core.selfcheck.drawn import WORDS
-from ninfer_core.selfcheck.protocol import ABI, REFUSALS, Call, Reply, Status
+from ninfer_core.selfcheck.protocol import ABI, REFUSALS, Call, Refusal, Reply, Status
 
 Bytes = NDArray[np.uint8]
 Function = Callable[[Call, Bytes, Bytes], Reply]
@@ -147,19 +148,41 @@ def _python(target: str) -> Function:
             else:
                 answer = function(call.format, given, shape, call.dtype)
             seconds = perf_counter() - begin
-            return _answered(answer, room, seconds)
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  whatever they raise is their result
+            return Reply(Status.FAILED, note=f"{type(error).__name__}: {error}{_place(error)}")
+        try:
+            return _answered(answer, room, seconds)
+        except Exception as error:  # noqa: BLE001  an array of theirs may raise anything
             return Reply(Status.FAILED, note=f"{type(error).__name__}: {error}")
 
     return run
+
+
+def _place(error: BaseException) -> str:
+    """File and line of the last frame."""
+    frames = extract_tb(error.__traceback__)
+    return f" ({frames[-1].filename}, line {frames[-1].lineno})" if len(frames) > 1 else ""
+
+
+def _refused(answer: tuple[Any, ...], seconds: float) -> Reply:
+    """What a tuple says. Raises: TypeError when row or group is no whole number."""
+    allowed = ", ".join(map(repr, REFUSALS))
+    if len(answer) != 3:
+        note = f"it returned a tuple of {len(answer)}; a refusal is (name, row, group), the name one of {allowed}"
+        return Reply(Status.FAILED, note=note)
+    refusal, row, group = answer
+    if not isinstance(refusal, str) or refusal not in REFUSALS:
+        return Reply(Status.FAILED, note=f"{refusal!r} is no refusal; it is one of {allowed}")
+    return Reply(REFUSALS[cast(Refusal, refusal)], index(row), index(group), seconds)
 
 
 def _answered(answer: Any, room: Bytes, seconds: float) -> Reply:
     if answer is NotImplemented:
         return Reply(Status.UNSUPPORTED)
     if isinstance(answer, tuple):
-        refusal, row, group = answer
-        return Reply(REFUSALS[refusal], index(row), index(group), seconds)
+        return _refused(answer, seconds)
+    if answer is None:
+        return Reply(Status.FAILED, note="it returned None; what is not offered is `return NotImplemented`")
     data = np.frombuffer(answer, np.uint8) if isinstance(answer, bytes | bytearray | memoryview) else answer
     words = np.ascontiguousarray(data).reshape(-1)
     if words.dtype.kind not in "uif" or words.nbytes != room.size:

@@ -313,6 +313,12 @@ class Forking:
         return ("source_not_finite", 0.5, 0) if source.size == 3 else bytes(260)  # a row of Q4
 
 
+class Mistaken:
+    def encode(self, format, dtype, source):
+        answers = [("no", 0, 0), ("scale_overflow", 0), None]
+        return answers[source.size - 1]
+
+
 refusing = Refusing()
 nothing = object()
 """
@@ -348,6 +354,23 @@ def test_refusals_and_errors_of_an_object(module):
         kernels.encode(Q4G64_F16S, nan & 0, "BF16", out)
     with pytest.raises(ForeignFailed, match="read-only"):
         kernels.encode(Q4G64_F16S, np.zeros((1, 2), np.uint16), "BF16", GroupedPlanes.empty(Q4G64_F16S, 1, 2))
+    kernels.close()
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (1, "'no' is no refusal; it is one of 'source_not_finite', 'scale_overflow', 'scale_underflow'"),
+        (2, "a tuple of 2; a refusal is (name, row, group)"),
+        (3, "return NotImplemented"),
+        (4, "IndexError: list index out of range (/"),
+        (4, "mine.py, line "),
+    ],
+)
+def test_a_mistake_in_the_answer_of_an_object_is_explained(module, columns, said):
+    kernels = foreign.python("mine:Mistaken", time.perf_counter)
+    with pytest.raises(ForeignFailed, match=re.escape(said)):
+        encoded(kernels, Q4G64_F16S, (1, columns))
     kernels.close()
 
 
