@@ -101,6 +101,7 @@ def test_all_devices_are_one_document(ask: Any) -> None:
 
 def test_what_cannot_be_checked_is_no_answer(ask: Any) -> None:
     for said, *options in (
+        ("there is no device called 'gpu': give cpu, cuda:N or all", "--device", "gpu"),
         ("there is no device 'cuda:7' here (here: cpu", "--device", "cuda:7"),
         ("no kernel of a device of class cpu is called nothing", "--only", "nothing"),
     ):
