@@ -1,12 +1,13 @@
 """Pages of self-checks: what stands of every format on every device, and one self-check kernel by kernel."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
@@ -15,7 +16,7 @@ from service import jobs as job_cases
 from service import selfchecks as cases
 from service.dashboard.access import Form, SameOrigin, Visiting
 from service.dashboard.artifacts import Text
-from service.dashboard.failures import PageRoute, Problem, missing
+from service.dashboard.failures import PageRoute, Problem
 from service.dashboard.format import clipped, duration, plural
 from service.dashboard.progress import progress_line
 from service.dashboard.render import HEADERS, page
@@ -25,13 +26,14 @@ from service.evidence import Evidence, standing
 from service.jobs import Sent
 from service.records import jobs, selfchecks
 from service.records.models import Job, SelfCheck, SelfCheckResult
+from service.records.selfchecks import Wanted
 from service.records.types import new_id, now
 from service.selfchecks import Check, SelfCheckView
 from service.workforce import SOMEBODY, Workforce, workforce
 
 router = APIRouter(route_class=PageRoute)
 CHECKS, DEVICES, WRONG = 20, 12, 8
-SelfCheckId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
+Full = dict[tuple[str, str], SelfCheck]
 Shown = Literal["passed", "failed", "error", "not_checked"]
 LEVELS: Final = ("quick", "full")
 _DAY: Final = 86_400
@@ -46,6 +48,17 @@ class Proof:
 
     evidence: Evidence
     age: int
+    full: SelfCheck | None  # the full check whose pass stands, a later quick one notwithstanding
+
+    @property
+    def level(self) -> str:
+        """How thoroughly it was proved: a full pass outlives later quick ones."""
+        return "full" if self.full is not None else self.evidence.check.level
+
+    @property
+    def href(self) -> str:
+        """The check that it rests on: the full one, where one stands."""
+        return f"/selfchecks/{(self.full or self.evidence.check).id}?format={self.evidence.result.format}"
 
     @property
     def says(self) -> str:
@@ -53,7 +66,7 @@ class Proof:
         row = self.evidence.result
         words = row.operation if row.dtype is None else f"{row.operation} {row.dtype}"
         state = STATES[row.outcome if row.outcome != "error" else "kernel_error"].word
-        return f"{words}: {state}{'' if self.evidence.current else ', no longer current'}"
+        return f"{words}: {state} ({self.level}){'' if self.evidence.current else ', no longer current'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +94,13 @@ def listing(visiting: Visiting, request: Request, cursor: Text = None) -> Respon
     """The matrix of formats and devices, then the self-checks, newest first."""
     with visiting.parts.database.read() as session:
         found = standing(session, visiting.project_id)
+        full = _in_full(standing(session, visiting.project_id, Wanted(level="full")))
         listed = selfchecks.page(session, visiting.project_id, limit=CHECKS, cursor=cursor)
         counts = selfchecks.counts(session, [row.id for row in listed.items])
         alive = workforce(session, visiting.parts)
-    columns = _columns(found)
+        waiting = [] if cursor else jobs.open_of_type(session, visiting.project_id, Check.type, CHECKS)
+        progress = jobs.progress_of(session, [job.id for job in waiting])
+    columns = _columns(found, full)
     shown = columns[:DEVICES]
     names = {name for column in shown for name in column.cells}
     wrong = [item for item in found if item.current and item.result.outcome in ("failed", "error")]
@@ -96,7 +112,9 @@ def listing(visiting: Visiting, request: Request, cursor: Text = None) -> Respon
         formats=[fmt.name for fmt in FORMATS if fmt.name in names],
         wrong=wrong[:WRONG],
         more_wrong=max(0, len(wrong) - WRONG),
-        summary=_summary(found, columns),
+        summary=_summary(found, full),
+        waiting=[(job, progress_line(job, progress[job.id])) for job in waiting],
+        live="/jobs/events?" + "&".join(f"job={job.id}" for job in waiting) if waiting else None,
         ages=[(number, words) for number, (_, words) in enumerate(AGES)],
         checks=[SelfCheckView(row, counts[row.id]) for row in listed.items],
         listed=listed,
@@ -123,16 +141,16 @@ def start(visiting: Visiting, sent: Form) -> Response:
 def one(
     visiting: Visiting,
     request: Request,
-    selfcheck_id: SelfCheckId,
+    selfcheck_id: str,
     outcome: Shown | None = None,
     format: Text = None,  # noqa: A002  the member of the address
 ) -> Response:
     """A self-check, or the job that is to make it."""
     with visiting.parts.database.read() as session:
-        check = selfchecks.get(session, visiting.project_id, selfcheck_id)
+        check = selfchecks.get(session, visiting.project_id, _id(selfcheck_id))
         job = jobs.job(session, visiting.project_id, selfcheck_id)
         if check is None and (job is None or job.type != Check.type):
-            raise missing("self-check")
+            raise _none()
         view = None if check is None else cases.viewed(session, check)
         is_open = job is not None and job.state not in jobs.FINAL
         progress = jobs.progress(session, selfcheck_id) if is_open else None
@@ -162,17 +180,44 @@ def one(
 
 
 @router.get("/selfchecks/{selfcheck_id}/document.json")
-def document(visiting: Visiting, selfcheck_id: SelfCheckId) -> Response:
+def document(visiting: Visiting, selfcheck_id: str) -> Response:
     """The document, as the command line writes it."""
     try:
-        view = cases.one(visiting.parts, visiting.project_id, selfcheck_id)
+        view = cases.one(visiting.parts, visiting.project_id, _id(selfcheck_id))
     except SelfCheckNotFound:
-        raise missing("self-check") from None
+        raise _none() from None
     disposition = f'attachment; filename="selfcheck-{selfcheck_id}.json"'
     return JSONResponse(cases.document(view), headers=dict(HEADERS) | {"Content-Disposition": disposition})
 
 
-def _columns(found: Iterable[Evidence]) -> list[Column]:
+def _id(text: str) -> str:
+    """Itself. Raises: Problem for what is no id, which leads nowhere."""
+    if re.fullmatch("[0-9a-f]{32}", text) is None:
+        raise _none()
+    return text
+
+
+def _none() -> Problem:
+    return Problem(404, "There is no such self-check.")
+
+
+def _in_full(found: Iterable[Evidence]) -> Full:
+    """The full checks whose pass stands, by device and key of the kernel's evidence."""
+    return {
+        (item.check.device_key, item.result.key): item.check
+        for item in found
+        if item.result.outcome == "passed"
+    }
+
+
+def _proved_by(item: Evidence, full: Full) -> SelfCheck | None:
+    """The full check that stands behind a pass."""
+    if item.result.outcome != "passed":
+        return None
+    return full.get((item.check.device_key, item.result.key))
+
+
+def _columns(found: Iterable[Evidence], full: Full) -> list[Column]:
     """The devices, those checked last first."""
     by_device: dict[str, list[Evidence]] = {}
     for item in found:
@@ -182,17 +227,23 @@ def _columns(found: Iterable[Evidence]) -> list[Column]:
         by_format: dict[str, list[Evidence]] = {}
         for item in items:
             by_format.setdefault(item.result.format, []).append(item)
-        cells = {name: _cell(name, some) for name, some in by_format.items()}
+        cells = {name: _cell(name, some, full) for name, some in by_format.items()}
         newest = max((item.check for item in items), key=lambda check: check.created_at)
         columns.append(Column(newest, cells, _worst(cell.state for cell in cells.values())))
     return sorted(columns, key=lambda column: column.check.created_at, reverse=True)
 
 
-def _cell(name: str, items: Sequence[Evidence]) -> Cell:
+def _cell(name: str, items: Sequence[Evidence], full: Full) -> Cell:
     moment = now()
-    proofs = tuple(Proof(item, _age((moment - item.check.created_at).total_seconds())) for item in items)
+    proofs = tuple(
+        Proof(item, _age((moment - item.check.created_at).total_seconds()), _proved_by(item, full))
+        for item in items
+    )
     outcomes = Counter(item.result.outcome for item in items if item.current)
     said = [f"{outcomes[word]} {STATES[_state(word)].word}" for word in _WORST if outcomes[word]]
+    passed = [proof for proof in proofs if proof.evidence.passed]
+    if passed:
+        said[-1] += f" ({_levels(sum(proof.level == 'full' for proof in passed), len(passed))})"
     expired = len(items) - outcomes.total()
     if expired:
         said.append(f"{expired} no longer current")
@@ -204,6 +255,12 @@ def _cell(name: str, items: Sequence[Evidence]) -> Cell:
         f"/selfchecks/{worst.check.id}?format={name}",
         min(item.check.created_at for item in items),
     )
+
+
+def _levels(full: int, passed: int) -> str:
+    if full == passed:
+        return "full"
+    return f"{full:,} in full" if full else "quick"
 
 
 def _state(outcome: str) -> str:
@@ -219,7 +276,7 @@ def _age(seconds: float) -> int:
     return next(number for number, (days, _) in enumerate(AGES) if days is None or seconds <= days * _DAY)
 
 
-def _summary(found: Sequence[Evidence], columns: Sequence[Column]) -> str:
+def _summary(found: Sequence[Evidence], full: Full) -> str:
     if not found:
         return "No device has been checked yet. A worker checks its own as it starts."
     current = [item for item in found if item.current]
@@ -231,12 +288,14 @@ def _summary(found: Sequence[Evidence], columns: Sequence[Column]) -> str:
         return "Nothing that was proved is current: kernels or devices have changed since. A worker checks its own as it starts."
     unchecked = sum(item.result.outcome == "not_checked" for item in current)
     rest = f"; {plural(unchecked, 'kernel')} could not be checked" if unchecked else ""
-    return f"{plural(len(current) - unchecked, 'kernel')} on {plural(devices, 'device')} proved right as they are now{rest}."
+    thorough = sum(_proved_by(item, full) is not None for item in current)
+    proved = f"{plural(len(current) - unchecked, 'kernel')} on {plural(devices, 'device')} proved right as they are now"
+    return f"{proved}, {f'{thorough:,} in full' if thorough else 'none in full'}{rest}."
 
 
 def _choices(columns: Sequence[Column]) -> list[str]:
-    known = sorted({column.check.device for column in columns} - {"cpu"})
-    return [cases.AUTO, "cpu", *(known or ["cuda:0"])]
+    """Devices that some check has seen; the processor is always there."""
+    return [cases.AUTO, "cpu", *sorted({column.check.device for column in columns} - {"cpu"})]
 
 
 def _worst_first(rows: Iterable[SelfCheckResult]) -> list[SelfCheckResult]:

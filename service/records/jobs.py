@@ -42,6 +42,7 @@ __all__ = [
     "jobs",
     "locked",
     "open_jobs",
+    "open_of_type",
     "outcomes",
     "plan",
     "progress",
@@ -117,6 +118,13 @@ def open_jobs(session: Session, limit: int) -> list[Job]:
     # Spelled as in the index `ix_jobs_open`, or SQLite does not use it.
     query = select(Job).where(text("jobs.state IN ('queued', 'running')")).order_by(Job.id).limit(limit)
     return list(session.scalars(query))
+
+
+def open_of_type(session: Session, project_id: str, type: str, limit: int) -> list[Job]:  # noqa: A002
+    """The jobs of one type that are queued or running, newest first."""
+    query = select(Job).where(text("jobs.state IN ('queued', 'running')"))  # spelled as in the index
+    query = query.where(Job.project_id == project_id, Job.type == type)
+    return list(session.scalars(query.order_by(Job.id.desc()).limit(limit)))
 
 
 def begin(session: Session, job_id: str) -> bool:

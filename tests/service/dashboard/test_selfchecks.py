@@ -39,10 +39,10 @@ def test_a_cell_is_the_worst_of_its_kernels(empty: Served) -> None:
         stored(session, document(GPU, failed=WRONG, unchecked=UNCHECKED))
         stored(session, document(CPU))
         gpu, cpu = sorted(
-            _columns(standing(session, DEFAULT_PROJECT)), key=lambda column: -len(column.check.device)
+            _columns(standing(session, DEFAULT_PROJECT), {}), key=lambda column: -len(column.check.device)
         )
     assert (gpu.state, cpu.state) == ("failed", "passed")
-    assert gpu.cells["Q4G64_F16S"].says == "1 failed, 10 passed"
+    assert gpu.cells["Q4G64_F16S"].says == "1 failed, 10 passed (full)"
     assert gpu.cells["W8G32_F16S"].state == "not_checked"
     assert gpu.cells["Q5G64_F16S"].state == "passed"
     assert gpu.cells["NVFP4"].href == f"/selfchecks/{gpu.check.id}?format=NVFP4"
@@ -74,7 +74,11 @@ def test_one_that_failed(world: World, visitor: httpx.Client) -> None:
     answer = visitor.get(f"{address}/document.json")
     assert "attachment" in answer.headers["content-disposition"]
     assert json.loads(answer.text)["schema"] == "ninfer-gate/selfcheck/1"
-    assert visitor.get(f"/selfchecks/{'0' * 32}").status_code == 404
+    for nowhere in ("0" * 32, "nope"):
+        for address in (f"/selfchecks/{nowhere}", f"/selfchecks/{nowhere}/document.json"):
+            answer = visitor.get(address)
+            assert answer.status_code == 404
+            assert "There is no such self-check." in answer.text
 
 
 def test_those_that_are_not_done(world: World, visitor: httpx.Client) -> None:
@@ -84,15 +88,39 @@ def test_those_that_are_not_done(world: World, visitor: httpx.Client) -> None:
     assert "It was stopped before it was done" in read(visitor, f"/selfchecks/{scene.cancelled.id}").text
     answer = visitor.get(f"/jobs/{scene.running.id}")
     assert (answer.status_code, answer.headers["location"]) == (303, f"/selfchecks/{scene.running.id}")
+    checks = read(visitor, "/selfchecks")
+    assert {f"/selfchecks/{scene.running.id}", f"/selfchecks/{scene.queued.id}"} <= set(checks.links)
+    assert f"/selfchecks/{scene.cancelled.id}" not in checks.links
+    assert "23 of 64 kernels" in checks.text
     listed = read(visitor, "/jobs?type=selfcheck")
     assert f"/selfchecks/{scene.queued.id}" in listed.links
     assert "full check of cuda:0" in listed.text
+
+
+def test_a_full_pass_outlives_a_quick_one_and_squares_lead_to_it(empty: Served) -> None:
+    with empty.parts.database.write() as session:
+        full = stored(session, document(CPU, unchecked=("check.NVFP4.cpu",)), ago=timedelta(days=2))
+        quick = stored(session, document(CPU, "quick"))
+    kernels = len(document(CPU)["kernels"])
+    with empty.visitor() as visitor:
+        page = read(visitor, "/selfchecks")
+        assert (
+            f"{kernels} kernels on 1 device proved right as they are now, {kernels - 1} in full." in page.text
+        )
+        html = visitor.get("/selfchecks").text
+    assert len(re.findall(rf'class="proof [^>]*href="/selfchecks/{full.id}[^>]*passed \(full\)', html)) == (
+        kernels - 1
+    )
+    assert len(re.findall(rf'class="proof [^>]*href="/selfchecks/{quick.id}[^>]*passed \(quick\)', html)) == 1
+    assert "passed (full)" in page.text
+    assert "in full)" in page.text
 
 
 def test_an_empty_service_and_its_form(empty: Served) -> None:
     with empty.visitor() as visitor:
         page = read(visitor, "/selfchecks")
         assert "No device has been checked yet." in page.text
+        assert "cuda:0" not in page.text  # no check has seen one
         asked = {"device": "", "level": "quick"}
         answer = visitor.post("/selfchecks", data=asked, headers=HERE)
         assert answer.status_code == 303
