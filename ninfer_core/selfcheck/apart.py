@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ninfer_core.layouts.base import align_up
-from ninfer_core.selfcheck.protocol import Call, ForeignFailed, Reply
+from ninfer_core.selfcheck.protocol import Call, ForeignFailed, Hung, Reply
 
 Bytes = NDArray[np.uint8]
 GUARD: Final = 0xA5
@@ -113,7 +113,7 @@ class Apart:
         while not line.endswith(b"\n"):
             if not waiting.poll(seconds * 1000):
                 self.close()
-                raise ForeignFailed(f"{what}: it did not come back within {seconds:.0f} s")
+                raise Hung(f"{what}: it did not come back within {seconds:.0f} s")
             piece = os.read(self._replies, 1 << 16)
             if not piece:
                 raise ForeignFailed(f"{what}: {self._death()}")

@@ -29,7 +29,7 @@ from ninfer_core.oracles.encoding import encode_grouped, encode_rows
 from ninfer_core.selfcheck.apart import Apart
 from ninfer_core.selfcheck.drawn import WORDS, widened
 from ninfer_core.selfcheck.origin import code_digest, words_like
-from ninfer_core.selfcheck.protocol import REFUSALS, ForeignFailed, NotOffered, Reply, Status
+from ninfer_core.selfcheck.protocol import REFUSALS, ForeignFailed, Hung, NotOffered, Reply, Status
 from ninfer_core.words import BINARY32
 
 _ONE: Final = 0x3F800000  # a divisor
@@ -46,6 +46,7 @@ class Foreign:
         self.name = f"{kind} {target.rpartition('/')[2]}"
         self.origin = code_digest(kind, target)
         self._code = kind, target
+        self._hung: dict[tuple[str, str, str], Hung] = {}  # by function, format and dtype
 
     @property
     def device(self) -> Device:
@@ -86,6 +87,7 @@ class Foreign:
         """
         self._apart.start()
         fmt, dtype = kernel.format, str(kernel.dtype)
+        function = "encode" if kernel.operation == "encode" else "decode"
         try:
             if kernel.operation == "encode":
                 self._encoded(fmt, np.zeros((1, 1), WORDS[dtype]), dtype)
@@ -99,6 +101,9 @@ class Foreign:
                 )
         except NotOffered:
             return False
+        except Hung as hung:  # asked again, it would take as long
+            self._hung[function, fmt.name, dtype] = hung
+            return True
         except ForeignFailed:  # the questions will tell
             return True
         return True
@@ -171,6 +176,7 @@ class Foreign:
 
     def _encoded(self, fmt: NumericFormat, source: NDArray[Any], dtype: str) -> Bytes | EncodeFault:
         room = canonical_layout(fmt).encoded_size(fmt, source.shape)
+        self._require_awake("encode", fmt, dtype)
         reply, payload = self._apart.call("encode", fmt.name, dtype, source.shape, source, room)
         for kind, status in REFUSALS.items():
             if reply.status == status:
@@ -179,9 +185,15 @@ class Foreign:
         return payload
 
     def _decoded(self, fmt: NumericFormat, shape: tuple[int, ...], payload: Bytes, out: NDArray[Any]) -> None:
+        self._require_awake("decode", fmt, output_dtype(out))
         reply, words = self._apart.call("decode", fmt.name, output_dtype(out), shape, payload, out.nbytes)
         self._require_ok(f"decode of {fmt.name} to {output_dtype(out)}", reply)
         out.reshape(-1)[:] = words.view(out.dtype)
+
+    def _require_awake(self, function: str, fmt: NumericFormat, dtype: str) -> None:
+        """Raises: Hung where it hung when it was asked what it offers."""
+        if (function, fmt.name, dtype) in self._hung:
+            raise Hung(str(self._hung[function, fmt.name, dtype]))
 
     def _require_ok(self, what: str, reply: Reply) -> None:
         if reply.status == Status.UNSUPPORTED:

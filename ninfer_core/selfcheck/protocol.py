@@ -61,6 +61,12 @@ class ForeignFailed(NinferError):
     code = "foreign_failed"
 
 
+class Hung(ForeignFailed):
+    """A call that did not come back."""
+
+    code = "foreign_hung"
+
+
 class NotOffered(ForeignFailed):
     """A combination that the kernels say they do not have."""
 

@@ -279,6 +279,7 @@ def test_a_library_must_be_one(tmp_path):
 
 PYTHON = """
 import os
+import time
 
 import numpy as np
 
@@ -317,6 +318,15 @@ class Mistaken:
     def encode(self, format, dtype, source):
         answers = [("no", 0, 0), ("scale_overflow", 0), None]
         return answers[source.size - 1]
+
+
+class Hanging:
+    def encode(self, format, dtype, source):
+        if (format, dtype) != ("Q4G64_F16S", "F32"):
+            return NotImplemented
+        with open("calls", "a") as calls:
+            calls.write("1")
+        time.sleep(100)
 
 
 refusing = Refusing()
@@ -372,6 +382,14 @@ def test_a_mistake_in_the_answer_of_an_object_is_explained(module, columns, said
     with pytest.raises(ForeignFailed, match=re.escape(said)):
         encoded(kernels, Q4G64_F16S, (1, columns))
     kernels.close()
+
+
+def test_what_hangs_when_it_is_asked_what_it_offers_is_not_asked_again(module):
+    kernels = foreign.python("mine:Hanging", time.perf_counter, seconds=0.5)
+    (result,) = foreign_check(kernels, level="quick", seed=0, only="encode.Q4*").kernels
+    assert result.outcome == "error"
+    assert "did not come back" in result.reason
+    assert Path("calls").read_text() == "1"
 
 
 def test_a_second_answer_is_not_taken_for_that_of_another_call(module):
