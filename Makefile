@@ -40,7 +40,8 @@ $(CHECKPOINT)/.ready: requirements/demo.lock $(READY)
 	@touch $@
 
 demo: $(CHECKPOINT)/.ready ## Serve, push a real checkpoint, convert it, verify every byte (KEEP=1 leaves the service running).
-	@$(BIN)/ninfer-gate selfcheck --device cpu
+	@echo "Compiling the kernels where that is not done yet, and proving them on this processor (seconds, the first time half a minute)"
+	@out=$$($(BIN)/ninfer-gate selfcheck --device cpu 2>&1) || { code=$$?; printf '%s\n' "$$out"; exit $$code; }
 	@KEEP=$(KEEP) $(BIN)/python examples/service_demo.py $(MODEL) $(RECIPE) $(DEMO_DATA)
 
 test: $(CHECKPOINT)/.ready ## Run the tests, those on the real checkpoint and in a real browser included.

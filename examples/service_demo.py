@@ -53,7 +53,23 @@ def main(checkpoint: Path, recipe: Path, data: Path) -> int:
         console.print(
             f"\n[b]page[/b]        {page} of the service, which is stopped; `make demo KEEP=1` leaves it running"
         )
+    if code == 0:
+        show_next(checkpoint, recipe)
     return code
+
+
+def show_next(checkpoint: Path, recipe: Path) -> None:
+    """What can be looked at from here."""
+    gate = Path(sys.executable).with_name("ninfer-gate")
+    gate = gate.relative_to(Path.cwd()) if gate.is_relative_to(Path.cwd()) else gate
+    console.print("\n[b]next[/b]")
+    for line in (
+        f"{gate} convert --checkpoint {checkpoint} --recipe {recipe} --out build/model.ninfer",
+        f"{gate} verify build/model.ninfer --source {checkpoint} --recipe {recipe}",
+        f"{gate} inspect build/model.ninfer",
+        f"{gate} kernels",
+    ):
+        console.print(f"  {line}", markup=False, soft_wrap=True)
 
 
 def start(data: Path) -> tuple["subprocess.Popen[str]", str, str]:
