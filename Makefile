@@ -79,7 +79,7 @@ docs: $(READY) ## Write the generated pages of docs/.
 
 bench: .venv-bench/.ready ## Measure kernels and file work as ratios of one run.
 	.venv-bench/bin/python -m benchmarks.kernels --json benchmarks/results/kernels.json
-	.venv-bench/bin/python -m benchmarks.files
+	.venv-bench/bin/python -m benchmarks.files --json benchmarks/results/files.json
 
 bench-service: $(READY) ## Upload speed, verification against the command, peak memory of API and worker on 4 GB jobs.
 	$(BIN)/python -m benchmarks.service
