@@ -47,6 +47,7 @@ def test_a_wrong_library_fails_and_the_kernel_and_the_place_are_named(folder):
     assert done.returncode == 1, done.stdout + done.stderr
     assert "encode.Q4G64_F16S.F32.foreign" in done.stdout
     assert "code at row" in done.stdout
+    assert "compiler not known" not in done.stdout
 
 
 def test_what_is_not_offered_is_shown_and_may_be_required(folder):
