@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ninfer_core.formats import GroupedFormat
-from ninfer_core.kernels.registry import Kernel
+from ninfer_core.kernels.registry import KERNELS, Kernel
 from ninfer_core.kernels.values import SOURCE_DTYPES, EncodeCounts, EncodeFault, GroupedPlanes
 from ninfer_core.layouts.row_split import groups_per_row, unpack
 from ninfer_core.oracles.encoding import encode_grouped, encode_rows
@@ -39,7 +39,10 @@ def encode_questions(kernel: Kernel, random: Random, depth: Depth) -> Iterator[Q
         if source is not None:
             counted = case.rescued is not None and case.clamped is not None
             name = f"known {case.id} of encode.{fmt.name}.json"
-            yield replace(_question(kernel, name, source, _known(case, source), counted), why=case.reason)
+            yield replace(
+                _question(kernel, name, source, _known(case, source, _placed(kernel)), counted),
+                why=case.reason,
+            )
 
     def draw(rows: int, columns: int) -> Words:
         if isinstance(fmt, GroupedFormat):
@@ -49,7 +52,7 @@ def encode_questions(kernel: Kernel, random: Random, depth: Depth) -> Iterator[Q
     for rows, columns in (*ODD_SHAPES, WIDE_SHAPE, *(MANY_SHAPES if depth.every_word else ())):
         yield _computed(kernel, f"shape {rows}x{columns}", draw(rows, columns))
     for name, source, fault in refusals(kernel):
-        yield _question(kernel, name, source, _refused(fault))
+        yield _question(kernel, name, source, _refused(fault, _placed(kernel)))
     more = 4_000 if depth.every_word else 8
     if isinstance(fmt, GroupedFormat):
         yield _computed(kernel, "edges", edge_groups(random, fmt, dtype, more))
@@ -71,14 +74,19 @@ def _as_words_of(dtype: str, case: EncodeCase) -> Words | None:
     return None
 
 
-def _known(case: EncodeCase, source: Words) -> Answer:
+def _placed(kernel: Kernel) -> bool:
+    """Whether a kernel says the lane and the word of a refusal: those of somebody else are not asked for them."""
+    return kernel.name in KERNELS
+
+
+def _known(case: EncodeCase, source: Words, placed: bool) -> Answer:
     if case.refusal is not None:
         fault = case.refusal
         if fault.lane is None:
-            return _refused(fault)
+            return _refused(fault, placed)
         group = case.format.group if isinstance(case.format, GroupedFormat) else 0
         word = int(source[fault.row, fault.group * group + fault.lane])
-        return _refused(EncodeFault(fault.kind, fault.row, fault.group, fault.lane, word))
+        return _refused(EncodeFault(fault.kind, fault.row, fault.group, fault.lane, word), placed)
     if case.codes is None or case.scales is None:
         raise ValueError(f"the case {case.id} neither answers nor refuses")
     counts = None
@@ -106,12 +114,12 @@ def _question(kernel: Kernel, name: str, source: Words, answer: Answer, counted:
     dtype, fmt = str(kernel.dtype), kernel.format
     source = np.ascontiguousarray(source)
     if isinstance(fmt, GroupedFormat):
-        return _grouped_question(fmt, dtype, name, source, answer, counted)
-    return _row_question(dtype, name, source, answer, counted)
+        return _grouped_question(fmt, dtype, name, source, answer, counted, _placed(kernel))
+    return _row_question(dtype, name, source, answer, counted, _placed(kernel))
 
 
 def _grouped_question(
-    fmt: GroupedFormat, dtype: str, name: str, source: Words, answer: Answer, counted: bool
+    fmt: GroupedFormat, dtype: str, name: str, source: Words, answer: Answer, counted: bool, placed: bool
 ) -> Question:
     out = GroupedPlanes.empty(fmt, *source.shape)
 
@@ -124,14 +132,16 @@ def _grouped_question(
             plane.fill(0xA5)  # what is not written shows
         result = work(processor)
         if isinstance(result, EncodeFault):
-            return _refused(result)
+            return _refused(result, placed)
         words = unpack(fmt, source.shape[1], out.base, out.high, out.scales.copy())
         return _grouped(fmt, words.codes.copy(), words.scales, result if counted else None)
 
     return asked(name, answer, ask, source.nbytes, work)
 
 
-def _row_question(dtype: str, name: str, source: Words, answer: Answer, counted: bool) -> Question:
+def _row_question(
+    dtype: str, name: str, source: Words, answer: Answer, counted: bool, placed: bool
+) -> Question:
     codes, scales = np.empty(source.shape, np.uint8), np.empty(source.shape[0], np.uint16)
 
     def work(processor: Any) -> EncodeFault | EncodeCounts:
@@ -144,7 +154,7 @@ def _row_question(dtype: str, name: str, source: Words, answer: Answer, counted:
         scales.fill(0xA5A5)
         result = work(processor)
         if isinstance(result, EncodeFault):
-            return _refused(result)
+            return _refused(result, placed)
         return _rows(codes.copy(), scales.copy(), result if counted else None)
 
     return asked(name, answer, ask, source.nbytes, work)
@@ -186,7 +196,9 @@ def _counts(counts: EncodeCounts | None) -> tuple[Part, ...]:
     return Part("rescued groups", np.array(counts.rescued)), Part("clamped lanes", np.array(counts.clamped))
 
 
-def _refused(fault: EncodeFault) -> Answer:
+def _refused(fault: EncodeFault, placed: bool) -> Answer:
+    if not placed:
+        return Answer(f"refused: {fault.kind} in row {fault.row}, group {fault.group}")
     lane = "" if fault.lane is None else f", lane {fault.lane}"
     return Answer(
         f"refused: {fault.kind} in row {fault.row}, group {fault.group}{lane}, word {fault.word:#x}"
