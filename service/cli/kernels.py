@@ -1,4 +1,4 @@
-"""`ninfer-gate kernels`: the whitelist, and what was last proved of it on this machine."""
+"""`ninfer-gate kernels`: the whitelist, and what stands proved of it on this machine."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -46,7 +46,7 @@ def _run(json: str | None, only: str | None) -> int:
 
 
 def _last(kernel: Kernel, here: Sequence[Device], kept: dict[str, Kept]) -> dict[str, Kept | None]:
-    """By name of each device here that the kernel is for: the last outcome under today's key."""
+    """By name of each device here that the kernel is for: the outcome that stands under today's key."""
     return {
         device.name: kept.get(evidence_key(kernel, device))
         for device in here

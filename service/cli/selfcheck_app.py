@@ -16,7 +16,7 @@ def kernels_command(
         typer.Option("--only", metavar="GLOB", help="Only kernels of such names.", show_default="all"),
     ] = None,
 ) -> int:
-    """List the whitelist of kernels, and what the last self-check on this machine said of each.
+    """List the whitelist of kernels, and what self-checks on this machine have proved of each.
 
     What is not in it is refused: no other kernel stands in. Outcomes count only while kernel, device, driver and compiler
     are those that were checked.

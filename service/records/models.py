@@ -568,7 +568,7 @@ class SelfCheckResult(OfProject, Base):
     cases: Mapped[int]
     values: Mapped[int]
     mismatches: Mapped[int]
-    first_mismatch: Mapped[Any] = mapped_column(Json, nullable=True)  # case, where, expected, found
+    first_mismatch: Mapped[Any] = mapped_column(Json, nullable=True)  # case, where, expected, found, why
     runs: Mapped[int]
     equal_runs: Mapped[int]
     bytes_per_second: Mapped[float | None]

@@ -38,6 +38,7 @@ MISMATCH: Final[dict[str, Any]] = {
     "where": "row 3, group 1, lane 17",
     "expected": "code -3",
     "found": "code -2",
+    "why": "reciprocal_differs_from_division",
 }
 
 

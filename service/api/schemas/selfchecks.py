@@ -89,6 +89,9 @@ class Mismatch(Answer):
     where: str
     expected: str
     found: str
+    why: str | None = Field(
+        default=None, description="What the case is there for, where a known answer says so."
+    )
 
 
 class KernelResult(Answer):
