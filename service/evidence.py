@@ -4,7 +4,6 @@ Evidence is current while the kernel is that of this version and some machine st
 stands until a check of at least the same level has passed.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from service.records import selfchecks
 from service.records.database import moment
 from service.records.models import SelfCheck, SelfCheckResult
 from service.records.selfchecks import ANY, Wanted
+from service.records.types import name_key
 
 DEVICE: Final = ("name", "device_class", "model", "capability", "driver", "runtime", "compiler", "simulated")
 _WRONG: Final = ("failed", "error")
@@ -40,8 +40,7 @@ class Evidence:
 
 def device_key(device: Mapping[str, Any]) -> str:
     """Of everything that says what a device is, its name on the machine included."""
-    facts = json.dumps([device[name] for name in DEVICE], ensure_ascii=True)
-    return hashlib.sha256(facts.encode()).hexdigest()[:32]
+    return name_key(json.dumps([device[name] for name in DEVICE], ensure_ascii=True))
 
 
 def current_evidence(
