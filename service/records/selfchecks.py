@@ -87,12 +87,6 @@ def newest(session: Session, project_id: str) -> SelfCheck | None:
     return session.scalars(query).one_or_none()
 
 
-def of_jobs(session: Session, project_id: str, job_ids: Collection[str]) -> dict[str, SelfCheck]:
-    """Those that are done, by the id of their job."""
-    query = select(SelfCheck).where(SelfCheck.project_id == project_id, SelfCheck.job_id.in_(job_ids))
-    return {row.id: row for row in session.scalars(query)}
-
-
 def page(
     session: Session, project_id: str, *, limit: int, cursor: str | None = None, wanted: Wanted = ANY
 ) -> Page[SelfCheck]:
