@@ -1,7 +1,7 @@
 """Kernels against copying memory, against plain numpy and against encoders of others, in one run.
 
-`python -m benchmarks.kernels [--quick] [--json FILE]`. Sources are at least 64 MB and rotate, so that a copy within
-the last-level cache does not pass for memory. Every ratio is of medians taken turn by turn.
+`python -m benchmarks.kernels [--quick] [--json FILE]`. Beside a copy sources are at least 64 MB and rotate, so that
+a copy within the last-level cache does not pass for memory. Every ratio is of medians taken turn by turn.
 """
 
 import argparse
