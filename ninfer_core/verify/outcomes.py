@@ -153,14 +153,15 @@ def from_json(document: Mapping[str, Any]) -> Outcome:
 
 
 def _part(document: Mapping[str, Any]) -> Part:
+    error, source_error = document.get("error"), document.get("source_error")
     return Part(
         document.get("sha256"),
         _faults(document),
         [(Block(*block), _statistics(one)) for *block, one in document.get("statistics", ())],
         [ErrorSums.from_json(one) for one in document.get("sums", ())],
         not document.get("not_compared", False),
-        _unread(document.get("error")),
-        _unread(document.get("source_error")),
+        error and _unread(error),
+        source_error and _unread(source_error),
         _kernels(document),
     )
 
@@ -184,10 +185,10 @@ def _encoded(document: Mapping[str, Any]) -> Encoded:
 
 def _digested(document: Mapping[str, Any]) -> Digested:
     file = from_json(document["file"])
-    digests = [one if isinstance(one, str) else from_json(one) for one in document.get("objects", ())]
     if not isinstance(file, FileDigest | Unread):
         raise OutOfStep(f"a {type(file).__name__} is no digest of a file")
-    return Digested(file, tuple(one for one in digests if isinstance(one, str | Unread)))
+    objects = document.get("objects", ())
+    return Digested(file, tuple(one if isinstance(one, str) else _unread(one) for one in objects))
 
 
 def _found(document: Mapping[str, Any]) -> Findings:
@@ -201,11 +202,11 @@ def _cut_short(document: Mapping[str, Any]) -> CutShort:
     return CutShort(*document["place"])
 
 
-def _unread(document: Mapping[str, Any] | None) -> Unread | None:
-    if document is None:
-        return None
+def _unread(document: Mapping[str, Any]) -> Unread:
     outcome = from_json(document)
-    return outcome if isinstance(outcome, CutShort | CannotRead) else None
+    if isinstance(outcome, Unread):
+        return outcome
+    raise OutOfStep(f"{document['kind']!r} is no reason why something was not read")
 
 
 def _finding_json(item: Finding) -> dict[str, Any]:

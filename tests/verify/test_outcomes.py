@@ -165,6 +165,19 @@ def test_what_the_core_does_not_know_becomes_what_it_knows():
         from_json({"kind": "gone"})
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"kind": "part", "error": {"kind": "scan"}},
+        {"kind": "part", "source_error": {"kind": "scan"}},
+        {"kind": "digested", "file": {"kind": "file", "file": ["a", 1, "00"]}, "objects": [{"kind": "scan"}]},
+    ],
+)
+def test_what_is_no_reason_is_not_taken_for_none(document: dict[str, Any]):
+    with pytest.raises(OutOfStep, match="'scan' is no reason"):
+        from_json(document)
+
+
 def test_what_a_small_sound_tensor_takes():
     """Half a million of them are kept: no member is written that says nothing."""
     assert to_json(Part("00")) == {"kind": "part", "sha256": "00"}
