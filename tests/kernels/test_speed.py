@@ -1,7 +1,7 @@
-"""A lost vectorisation costs a factor of two to eight: every kernel stays below what it was measured at without.
+"""A lost vectorisation costs a factor of two to eight: main kernels stay below what they were measured at without.
 
 Time over that of copying the same source, both of this thread's own processor time and the least of several turns, so
-that a busy machine does not matter. `docs/performance.md` has the measurements themselves.
+that a busy machine does not matter. `docs/performance.md` says what that refuses.
 """
 
 import time
