@@ -37,7 +37,7 @@ def encode_questions(kernel: Kernel, random: Random, depth: Depth) -> Iterator[Q
     for case in encode_cases(fmt):
         source = _as_words_of(dtype, case)
         if source is not None:
-            counted = case.rescued is not None and case.clamped is not None
+            counted = _placed(kernel) and case.rescued is not None and case.clamped is not None
             name = f"known {case.id} of encode.{fmt.name}.json"
             yield replace(
                 _question(kernel, name, source, _known(case, source, _placed(kernel)), counted),
@@ -75,7 +75,7 @@ def _as_words_of(dtype: str, case: EncodeCase) -> Words | None:
 
 
 def _placed(kernel: Kernel) -> bool:
-    """Whether a kernel says the lane and the word of a refusal: those of somebody else are not asked for them."""
+    """Whether a kernel says lane and word of a refusal, and counts: those of somebody else are asked for neither."""
     return kernel.name in KERNELS
 
 
@@ -90,7 +90,7 @@ def _known(case: EncodeCase, source: Words, placed: bool) -> Answer:
     if case.codes is None or case.scales is None:
         raise ValueError(f"the case {case.id} neither answers nor refuses")
     counts = None
-    if case.rescued is not None and case.clamped is not None:
+    if placed and case.rescued is not None and case.clamped is not None:
         counts = EncodeCounts(case.rescued, case.clamped)
     if not isinstance(case.format, GroupedFormat):
         return _rows(case.codes, case.scales.reshape(-1), counts)
@@ -99,15 +99,15 @@ def _known(case: EncodeCase, source: Words, placed: bool) -> Answer:
 
 def _computed(kernel: Kernel, name: str, source: Words) -> Question:
     """A source that can be encoded, and what the oracle makes of it."""
-    words32, fmt = widened(str(kernel.dtype), source), kernel.format
+    words32, fmt, counted = widened(str(kernel.dtype), source), kernel.format, _placed(kernel)
     if isinstance(fmt, GroupedFormat):
         matrix = encode_grouped(fmt, words32)
-        counts = EncodeCounts(matrix.rescued, matrix.clamped)
+        counts = EncodeCounts(matrix.rescued, matrix.clamped) if counted else None
         answer = _grouped(fmt, *_padded(fmt, matrix.codes, matrix.scales), counts)
     else:
         rows = encode_rows(words32)
-        answer = _rows(rows.codes, rows.scales, EncodeCounts(0, rows.clamped))
-    return _question(kernel, name, source, answer)
+        answer = _rows(rows.codes, rows.scales, EncodeCounts(0, rows.clamped) if counted else None)
+    return _question(kernel, name, source, answer, counted)
 
 
 def _question(kernel: Kernel, name: str, source: Words, answer: Answer, counted: bool = True) -> Question:

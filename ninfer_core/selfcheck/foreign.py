@@ -2,19 +2,17 @@
 
 They are asked the questions that our own kernels are asked, and reported on in the same way, under names and digests of
 their own. Only `encode` and `reconstruct` can be theirs. How many scales were rescued or lanes clamped is not asked of
-them, nor which lane of a refused group is at fault: the oracle fills that in.
+them, nor which lane of a refused group is at fault: the counts that they give are zero, and their refusals have no lane.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ninfer_core.encoders import maxabs_bf16s, maxabs_f16
 from ninfer_core.errors import CannotRead, Usage
 from ninfer_core.formats import FP8_E4M3FN_ROW_BF16S, NVFP4, BlockFormat, GroupedFormat, NumericFormat
 from ninfer_core.kernels.devices import Device, find_device
@@ -25,14 +23,13 @@ from ninfer_core.layouts import canonical_layout
 from ninfer_core.layouts.arrays import Bytes
 from ninfer_core.layouts.base import gaps
 from ninfer_core.layouts.block_scale import swizzle
-from ninfer_core.oracles.encoding import encode_grouped, encode_rows
 from ninfer_core.selfcheck.apart import Apart
-from ninfer_core.selfcheck.drawn import WORDS, widened
+from ninfer_core.selfcheck.drawn import WORDS
 from ninfer_core.selfcheck.origin import code_digest, words_like
 from ninfer_core.selfcheck.protocol import REFUSALS, ForeignFailed, Hung, NotOffered, Reply, Status
-from ninfer_core.words import BINARY32
 
 _ONE: Final = 0x3F800000  # a divisor
+_UNCOUNTED: Final = EncodeCounts(0, 0)  # no question compares it
 
 
 class Foreign:
@@ -41,8 +38,6 @@ class Foreign:
     def __init__(self, kind: str, target: str, timer: Callable[[], float], **limits: float) -> None:
         self._apart = Apart(kind, target, **limits)
         self._timer, self._outside = timer, 0.0
-        self._asked: tuple[NDArray[Any], str, str] | None = None
-        self._counted = EncodeCounts(0, 0)
         self.name = f"{kind} {target.rpartition('/')[2]}"
         self.origin = code_digest(kind, target)
         self._code = kind, target
@@ -115,10 +110,10 @@ class Foreign:
         with self._not_timed():
             payload = self._encoded(fmt, source, dtype)
             if isinstance(payload, EncodeFault):
-                return _placed(payload, fmt, source, dtype)
+                return payload
             for target, words in zip(_present(out), _planes(fmt, source.shape, payload), strict=True):
                 target[:] = words
-            return self._counts(fmt, source, dtype)
+            return _UNCOUNTED
 
     def largest_magnitudes(self, source: NDArray[Any], dtype: str) -> NDArray[np.uint32]:
         """Nothing that is used: their encoder is given whole rows."""
@@ -136,22 +131,9 @@ class Foreign:
         with self._not_timed():
             payload = self._encoded(FP8_E4M3FN_ROW_BF16S, source, dtype)
             if isinstance(payload, EncodeFault):
-                return _placed(payload, FP8_E4M3FN_ROW_BF16S, source, dtype)
+                return payload
             codes.reshape(-1)[:], scales[:] = _planes(FP8_E4M3FN_ROW_BF16S, source.shape, payload)
-            return self._counts(FP8_E4M3FN_ROW_BF16S, source, dtype)
-
-    def _counts(self, fmt: NumericFormat, source: NDArray[Any], dtype: str) -> EncodeCounts:
-        """What the oracle counts; kept while the same source is asked about, as in repetitions."""
-        if self._asked is None or self._asked[0] is not source or self._asked[1:] != (fmt.name, dtype):
-            with np.errstate(all="ignore"):  # what had to be refused was not; the words will show it
-                words = widened(dtype, source)
-                if isinstance(fmt, GroupedFormat):
-                    grouped = encode_grouped(fmt, words)
-                    self._counted = EncodeCounts(grouped.rescued, grouped.clamped)
-                else:
-                    self._counted = EncodeCounts(0, encode_rows(words).clamped)
-            self._asked = source, fmt.name, dtype
-        return self._counted
+            return _UNCOUNTED
 
     def reconstruct_grouped(
         self, fmt: GroupedFormat, columns: int, planes: GroupedPlanes, out: NDArray[Any]
@@ -215,27 +197,6 @@ def python(target: str, timer: Callable[[], float], **limits: float) -> Foreign:
     if not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
         raise Usage(f"{target!r} is no package.module:object")
     return Foreign("python", target, timer, **limits)
-
-
-def _placed(theirs: EncodeFault, fmt: NumericFormat, source: NDArray[Any], dtype: str) -> EncodeFault:
-    """A refusal with lane and word, which they are not asked for: those of the group that they name."""
-    size = fmt.group if isinstance(fmt, GroupedFormat) else source.shape[1]
-    words = source[theirs.row : theirs.row + 1, theirs.group * size : (theirs.group + 1) * size].reshape(-1)
-    wide = widened(dtype, words) & np.uint32(0x7FFFFFFF)
-    if words.size == 0:  # there is no such group
-        return theirs
-    if theirs.kind == "source_not_finite":
-        lane = int((wide >= BINARY32.exponent_mask).argmax())
-        return replace(theirs, lane=lane, word=int(words[lane]))
-    largest = int(wide.max())
-    if largest >= BINARY32.exponent_mask:
-        return theirs
-    scale = (
-        maxabs_f16.raw_scale(fmt, largest)
-        if isinstance(fmt, GroupedFormat)
-        else maxabs_bf16s.raw_scale(largest)
-    )
-    return replace(theirs, word=scale)
 
 
 def _present(planes: GroupedPlanes) -> tuple[NDArray[Any], ...]:

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +69,7 @@ def test_the_example_in_c_gives_every_known_answer(example, fmt):
         out = GroupedPlanes.empty(fmt, *case.shape)
         answer = example.encode(fmt, case.source, case.dtype, out)
         if case.refusal is not None:
-            assert answer == case.refusal, case.id
+            assert answer == replace(case.refusal, lane=None, word=0), case.id
             continue
         assert not isinstance(answer, EncodeFault), case.id
         planes = [plane for plane in (out.base, out.high, out.scales) if plane.size]
@@ -359,7 +360,7 @@ def test_an_object_in_python_is_checked_like_a_library(module, capfd):
 def test_refusals_and_errors_of_an_object(module):
     kernels = foreign.python("mine:refusing", time.perf_counter)
     nan, out = np.full((1, 3), 0x7FC0, np.uint16), GroupedPlanes.empty(Q4G64_F16S, 1, 3)
-    assert kernels.encode(Q4G64_F16S, nan, "BF16", out) == EncodeFault("source_not_finite", 0, 0, 0, 0x7FC0)
+    assert kernels.encode(Q4G64_F16S, nan, "BF16", out) == EncodeFault("source_not_finite", 0, 0, None, 0)
     with pytest.raises(ForeignFailed, match="5 bytes"):
         kernels.encode(Q4G64_F16S, nan & 0, "BF16", out)
     with pytest.raises(ForeignFailed, match="read-only"):
