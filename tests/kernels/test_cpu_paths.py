@@ -19,8 +19,8 @@ HOST = binding.get_host_cpu_features()
 # Each path compiles afresh where nothing is cached, so each is asked about what its instructions change most: the first
 # counts and compares without them, the second could fuse a product and a sum.
 PATHS = {
-    "baseline": ("x86-64", "", ("statistics", "scan", "reconstruct")),
-    "avx2": ("x86-64-v3", "+avx2,+bmi,+bmi2,+fma", ("encode", "parity", "rows")),
+    "baseline": ("x86-64", "", ("statistics", "scan", "reconstruct", "parity")),
+    "avx2": ("x86-64-v3", "+avx2,+bmi,+bmi2,+fma", ("encode", "sums", "parity", "rows")),
 }
 
 
