@@ -12,6 +12,7 @@ from ninfer_core.formats import BF16, I32, BlockFormat, DirectFormat, GroupedFor
 from ninfer_core.kernels.registry import Kernel
 from ninfer_core.kernels.values import CodeStatistics, EncodeFault, ErrorSums, GroupedPlanes
 from ninfer_core.layouts.row_split import BASE_BYTES, groups_per_row, high_bytes, unpack
+from ninfer_core.oracles.checks import INVALID_SCALE, ZERO_SCALE_OVER_CODE
 from ninfer_core.oracles.encoding import encode_grouped, encode_rows
 from ninfer_core.oracles.parity import Sums
 from ninfer_core.selfcheck.memory import require_memory
@@ -64,7 +65,7 @@ def _check(kernel: Kernel, stored: Stored) -> tuple[Answer, Ask]:
                 mask = processor.scan_row(stored.codes, stored.scales)
         return numbers(mask=mask)
 
-    return numbers(mask=1 if blocks else 2), ask
+    return numbers(mask=INVALID_SCALE if blocks else ZERO_SCALE_OVER_CODE), ask
 
 
 def _count(kernel: Kernel, stored: Stored) -> tuple[Answer, Ask]:
