@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from sqlalchemy.orm import Session
 
+from ninfer_core.selfcheck.result import SCHEMA, Level
 from service.errors import SelfCheckNotFound
 from service.evidence import DEVICE, current_evidence, device_key, digests_now, since_age
 from service.parts import Parts
@@ -18,10 +19,6 @@ from service.records.pages import Page
 from service.records.selfchecks import Wanted
 from service.records.types import name_key
 
-Level = Literal["quick", "full"]
-DeviceClass = Literal["cpu", "cuda"]
-ResultOutcome = Literal["passed", "failed", "error", "not_checked"]
-SCHEMA: Final = "ninfer-gate/selfcheck/1"
 AUTO: Final = "auto"  # whatever device the worker uses that takes the job
 ANSWERED: Final = ("passed", "failed", "incomplete")  # states of a job that leaves a self-check behind
 DEVICES: Final = r"(auto|cpu|cuda:[0-9]{1,3})"  # that a job may ask for

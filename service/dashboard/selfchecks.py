@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, get_args
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from ninfer_core.formats import FORMATS
+from ninfer_core.selfcheck.result import KernelOutcome, Level
 from service import jobs as job_cases
 from service import selfchecks as cases
 from service.dashboard.access import Form, SameOrigin, Visiting
@@ -34,8 +35,7 @@ from service.workforce import SOMEBODY, Workforce, workforce
 router = APIRouter(route_class=PageRoute)
 CHECKS, DEVICES, WRONG = 20, 12, 8
 Full = dict[tuple[str, str], SelfCheck]
-Shown = Literal["passed", "failed", "error", "not_checked"]
-LEVELS: Final = ("quick", "full")
+LEVELS: Final = get_args(Level)
 _DAY: Final = 86_400
 # How old evidence may be, in days, to look like this; what is older looks like the last.
 AGES: Final = ((1, "a day"), (7, "a week"), (30, "a month"), (None, "longer ago"))
@@ -142,7 +142,7 @@ def one(
     visiting: Visiting,
     request: Request,
     selfcheck_id: str,
-    outcome: Shown | None = None,
+    outcome: KernelOutcome | None = None,
     format: Text = None,  # noqa: A002  the member of the address
 ) -> Response:
     """A self-check, or the job that is to make it."""

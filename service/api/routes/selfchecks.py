@@ -8,12 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from ninfer_core.compute import Operation
 from ninfer_core.formats import FORMATS
 from ninfer_core.kernels.registry import KERNELS
+from ninfer_core.kernels.sources import DeviceClass
+from ninfer_core.selfcheck.result import KernelOutcome, Level, Outcome
 from service import evidence, selfchecks
 from service.api.parameters import DIGEST, CallerParam, Paging, PartsParam, SelfCheckId
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
 from service.api.schemas.selfchecks import (
-    CheckOutcome,
     KernelRead,
     KernelsRead,
     SelfCheckRead,
@@ -21,7 +22,6 @@ from service.api.schemas.selfchecks import (
 )
 from service.errors import Fault, InvalidRequest, SelfCheckNotFound
 from service.records.selfchecks import Wanted
-from service.selfchecks import DeviceClass, Level, ResultOutcome
 
 router = APIRouter(prefix="/v1", tags=["selfchecks"])
 _NAME = r"^[A-Za-z0-9_]{1,40}$"
@@ -35,12 +35,12 @@ class SelfCheckPaging(Paging):
     device_class: DeviceClass | None = None
     device: str | None = Field(None, pattern=r"^(cpu|cuda:[0-9]{1,3})$")
     level: Level | None = None
-    outcome: CheckOutcome | None = Field(None, description="Of the whole self-check.")
+    outcome: Outcome | None = Field(None, description="Of the whole self-check.")
     kernel: str | None = Field(None, max_length=100, description="Name of a kernel that was checked.")
     format: str | None = Field(None, pattern=_NAME, description="Of the same kernel.")
     operation: Operation | None = Field(None, description="Of the same kernel.")
     key: str | None = Field(None, pattern=DIGEST, description="Of the same kernel's evidence.")
-    result: ResultOutcome | None = Field(None, description="What came of the same kernel.")
+    result: KernelOutcome | None = Field(None, description="What came of the same kernel.")
     max_age_seconds: int | None = Field(None, ge=0, le=_MAX_AGE, description=_AGE)
     current: bool = Field(
         False,

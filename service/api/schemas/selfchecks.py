@@ -6,21 +6,18 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from ninfer_core.kernels.registry import Kernel
+from ninfer_core.kernels.sources import DeviceClass
+from ninfer_core.selfcheck.result import SCHEMA, KernelOutcome, Level, Outcome
 from service.api.schemas.base import Answer, Digest, Id, Sent
 from service.evidence import Evidence
 from service.selfchecks import (
     AUTO,
     DEVICES,
     Check,
-    DeviceClass,
-    Level,
-    ResultOutcome,
     SelfCheckView,
     device_json,
     result_json,
 )
-
-CheckOutcome = Literal["passed", "failed", "incomplete"]
 
 
 class SelfCheckSent(Sent):
@@ -70,7 +67,7 @@ class SelfCheckRead(Answer):
     worker: str
     level: Level
     seed: int
-    outcome: CheckOutcome
+    outcome: Outcome
     device: DeviceRead
     counts: CountsRead
     created_at: datetime
@@ -107,7 +104,7 @@ class KernelResult(Answer):
     compute_profile_digest: Digest
     kernel_digest: Digest
     key: Digest = Field(description="Of everything that could change its answers.")
-    outcome: ResultOutcome
+    outcome: KernelOutcome
     reason: str | None
     cases: int
     values: int
@@ -123,7 +120,7 @@ class KernelResult(Answer):
 class SelfCheckWhole(SelfCheckRead):
     """A self-check with the document `ninfer-gate/selfcheck/1`: its `software` and `kernels`."""
 
-    schema_: str = Field("ninfer-gate/selfcheck/1", alias="schema")
+    schema_: str = Field(SCHEMA, alias="schema")
     software: dict[str, Any]
     kernels: list[KernelResult]
 
@@ -143,7 +140,7 @@ class EvidenceRead(Answer):
     checked_at: datetime
     current: bool = Field(description="Kernel and device are still those that were checked.")
     key: Digest
-    outcome: ResultOutcome
+    outcome: KernelOutcome
     reason: str | None
     mismatches: int
     bytes_per_second: float | None
