@@ -175,6 +175,9 @@ def verify_files(name: str, files: dict[str, bytes]) -> Verified:
         problems.append(
             f"it says that it is version {VERSION}, but its cases are not those of this installation"
         )
+    elif same:  # the manifest has no digest of these two
+        others = [other for other in (ORIGIN, SCHEMA) if files.get(other) != packaged(other)]
+        problems += [f"{other} is not that of version {VERSION}" for other in others]
     return Verified(name, manifest, dict(cases), same, tuple(problems))
 
 

@@ -101,9 +101,14 @@ def test_other_answers_under_right_digests_are_not_taken_for_this_version():
     assert (newer.sound, newer.same) == (True, None)
 
 
-def test_origin_may_not_be_exchanged_quietly():
+@pytest.mark.parametrize("name", [ORIGIN, SCHEMA])
+def test_origin_and_schema_may_not_be_exchanged_quietly(name):
     files = archive.installed()
-    assert not archive.verify_files("x", files | {ORIGIN: b"made by nobody"}).sound
+    assert not archive.verify_files("x", files | {name: b"made by nobody"}).sound
+    found = archive.verify_files("x", summed(files | {name: b"made by nobody"}))
+    assert (found.same, found.problems) == (True, (f"{name} is not that of version 1",))
+    del files[name]
+    assert not archive.verify_files("x", summed(files)).sound
 
 
 def test_what_is_no_archive_is_an_answer(tmp_path):
