@@ -21,7 +21,7 @@ from service.records.selfchecks import ANY, Wanted
 from service.records.types import name_key
 
 DEVICE: Final = ("name", "device_class", "model", "capability", "driver", "runtime", "compiler", "simulated")
-_WRONG: Final = ("failed", "error")
+WRONG: Final = ("failed", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _standing(found: Sequence[Evidence]) -> Evidence:
     if not said:
         return found[0]
     full = next((item for item in said if item.check.level == "full"), None)
-    return full if full is not None and full.result.outcome in _WRONG else said[0]
+    return full if full is not None and full.result.outcome in WRONG else said[0]
 
 
 def refuted(session: Session, project_id: str, device: Mapping[str, Any]) -> Evidence | None:
@@ -108,7 +108,7 @@ def refuted(session: Session, project_id: str, device: Mapping[str, Any]) -> Evi
         for row in selfchecks.results(session, [check.id])[check.id] if check.level == "full" else ():
             if row.outcome == "not_checked" or digests.get(row.kernel) != row.kernel_digest:
                 continue
-            if row.outcome in _WRONG and row.kernel not in heard:
+            if row.outcome in WRONG and row.kernel not in heard:
                 return Evidence(row, check, True)
             heard.add(row.kernel)
     return None

@@ -5,11 +5,10 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
+from service.evidence import WRONG
 from service.parts import Parts
 from service.records import selfchecks, workers
 from service.records.models import DEFAULT_PROJECT
-
-_WRONG: Final = ("failed", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,6 @@ def workforce(session: Session, parts: Parts) -> Workforce:
     newest = None if alive else selfchecks.newest(session, DEFAULT_PROJECT)
     if newest is not None and newest.outcome == "failed":
         for row in selfchecks.results(session, [newest.id])[newest.id]:
-            if row.outcome in _WRONG:
+            if row.outcome in WRONG:
                 return Workforce(0, (row.kernel, newest.device), newest.id)
     return Workforce(alive)
