@@ -48,8 +48,16 @@ def kept_outcomes() -> dict[str, Kept]:
         return {}
 
 
+def _stands(former: Kept, new: Kept) -> bool:
+    """Whether the former outcome says more: nothing is taken back by what was not checked, nor a full one by a quick pass."""
+    if former.outcome == "not_checked":
+        return False
+    quick_pass = (new.outcome, new.level) == ("passed", "quick")
+    return new.outcome == "not_checked" or (quick_pass and former.level == "full")
+
+
 def keep(checks: Iterable[SelfCheck]) -> None:
-    """Add the outcomes of self-checks; a quick pass stands over nothing that a full one said. Nothing where none can be written."""
+    """Add the outcomes of self-checks; of two under one key the one that says more stands. Nothing where none can be written."""
     path = _file()
     if path is None:
         return
@@ -59,9 +67,7 @@ def keep(checks: Iterable[SelfCheck]) -> None:
         for result in check.as_json()["kernels"]:
             former = outcomes.pop(result["key"], None)
             new = Kept(result["key"], result["outcome"], check.level, now)
-            weaker = new.outcome == "passed" and new.level == "quick"
-            stands = former is not None and former.level == "full" and former.outcome != "not_checked"
-            outcomes[new.key] = former if former is not None and weaker and stands else new
+            outcomes[new.key] = former if former is not None and _stands(former, new) else new
     last = [asdict(one) for one in outcomes.values()][-_MOST:]
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -71,8 +71,9 @@ def _run(request: Request) -> int:
             )
             for device in asked
         ]
-    keep(checks)
-    return report(checks, target, several=request.device == "all")
+    code = report(checks, target, several=request.device == "all")
+    keep(checks)  # last: where the document cannot be written, nothing is kept
+    return code
 
 
 def _foreign(request: Request) -> SelfCheck:

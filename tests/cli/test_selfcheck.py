@@ -128,6 +128,8 @@ def test_a_quick_pass_does_not_stand_over_a_full_one_but_a_failure_does(machine:
     assert kept("full", "failed") == ("full", "failed")
     assert kept("quick", "passed") == ("full", "failed")
     assert kept("full", "passed") == ("full", "passed")
+    assert kept("quick", "not_checked") == ("full", "passed")
+    assert kept("full", "not_checked") == ("full", "passed")
     (machine / "kept" / "selfchecks.json").write_text("not ours")
     assert evidence.kept_outcomes() == {}
     assert kept("quick", "passed") == ("quick", "passed")
