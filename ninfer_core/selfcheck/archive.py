@@ -131,6 +131,7 @@ def verify(path: Path | None) -> Verified:
 
 def _unpacked(data: bytes) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
+    folders: set[str] = set()
     with zipfile.ZipFile(BytesIO(data)) as archive:
         if len(archive.infolist()) > MEMBERS:
             raise ValueError(f"it has more than {MEMBERS} members")
@@ -142,6 +143,9 @@ def _unpacked(data: bytes) -> dict[str, bytes]:
                 raise ValueError(f"member {member.filename!r} has no place in it")
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ValueError(f"member {member.filename!r} is neither stored nor deflated")
+            folders.add(folder)
+            if len(folders) > 1:
+                raise ValueError(f"its members lie in more than one folder: {', '.join(sorted(folders))}")
             with archive.open(member) as stream:
                 files[name] = stream.read(member.file_size)
     return files

@@ -163,6 +163,13 @@ def test_neither_other_compression_nor_countless_members_are_looked_at(tmp_path)
     assert "members" in archive.verify(tmp_path / "y.zip").problems[0]
 
 
+def test_members_of_two_folders_are_not_one_archive(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as stored:
+        for number, (name, data) in enumerate(archive.installed().items()):
+            stored.writestr(f"{'ab'[number % 2]}/{name}", data)
+    assert "more than one folder: a, b" in archive.verify(tmp_path / "x.zip").problems[0]
+
+
 def test_a_manifest_of_nothing_is_not_sound():
     manifest = json.loads(archive.installed()[MANIFEST]) | {"version": 99, "files": []}
     found = archive.verify_files("x", summed(archive.installed() | {MANIFEST: json.dumps(manifest).encode()}))
