@@ -167,20 +167,6 @@ def test_an_output_that_is_not_written_is_wrong() -> None:
 
 
 def test_other_bits_for_the_same_question_fail() -> None:
-    class Wavering(Cpu):
-        """Whose products are within their criterion, and not the same twice."""
-
-        asked = 0
-
-        def matvec_grouped(self, *block: Any) -> None:
-            super().matvec_grouped(*block)
-            self.asked += 1
-            if not block[-1].any() and self.asked % 2:
-                block[-1][0] = 0x8000
-
-    kernel = KERNELS["matvec.Q4G64_F16S.BF16.cpu"]
-    result = checked(Wavering(), kernel)
-    assert result.outcome == "passed"  # its largest question has an answer that is not zero
     # Always the same when it is asked again, and never what was judged.
     again = checked(Faulty(right_once()), CHECK)
     assert (again.outcome, again.runs, again.equal_runs, again.mismatches) == ("failed", 5, 1, 4)
