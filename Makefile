@@ -96,11 +96,12 @@ bench-provenance: $(READY) ## Two million per-tensor results on SQLite and Postg
 memory: $(READY) ## Peak memory of verify and convert on 4 GB artifacts of every shape.
 	$(BIN)/python -m benchmarks.memory
 
-lock: ## Make base.lock, gpu.lock, dev.lock and build.lock again (bench.lock and demo.lock say how they are made).
+lock: ## Make base.lock, gpu.lock, onnx.lock, dev.lock and build.lock again (bench.lock and demo.lock say how they are made).
 	@test -x .venv-lock/bin/pip-compile || { $(PYTHON) -m venv .venv-lock && \
 		.venv-lock/bin/python $(PIP_INSTALL) $(PIP_TOOLS); }
 	cd requirements && $(COMPILE) -o base.lock base.in
 	cd requirements && $(COMPILE) -o gpu.lock gpu.in
+	cd requirements && $(COMPILE) -o onnx.lock onnx.in
 	cd requirements && $(COMPILE) -o dev.lock dev.in
 	cd requirements && $(COMPILE) -o build.lock build.in
 

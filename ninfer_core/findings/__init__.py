@@ -17,6 +17,7 @@ from ninfer_core.findings.recipe import RECIPE
 from ninfer_core.findings.relations import RELATIONS
 from ninfer_core.findings.restrictions import RESTRICTIONS
 from ninfer_core.findings.safetensors import SAFETENSORS
+from ninfer_core.findings.schemes import SCHEMES
 from ninfer_core.findings.source import SOURCE
 from ninfer_core.findings.structure import FILE, STRUCTURE
 from ninfer_core.findings.target import TARGET
@@ -38,6 +39,7 @@ FINDINGS: Closed[Definition] = Closed(
     *RESTRICTIONS,
     *RELATIONS,
     *KERNELS,
+    *SCHEMES,
 )
 
 

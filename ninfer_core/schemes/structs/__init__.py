@@ -1,0 +1,1 @@
+"""Typed structures over byte buffers: the type model, sizes, the checker and the view of the leaves."""
