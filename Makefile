@@ -77,6 +77,15 @@ docs: $(READY) ## Write the generated pages of docs/.
 	@.venv-bench/bin/python $(PIP_INSTALL) --no-deps --require-hashes -r requirements/bench.lock
 	@touch $@
 
+# What no wheel exists for is built with the setuptools of dev.lock.
+.venv-oracles/.ready: requirements/dev.lock requirements/oracles.lock $(READY)
+	@echo "Making .venv-oracles with $(PYTHON)"
+	@test -x .venv-oracles/bin/python || $(PYTHON) -m venv .venv-oracles
+	@.venv-oracles/bin/python $(PIP_INSTALL) --require-hashes -r requirements/dev.lock
+	@.venv-oracles/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation --require-hashes -r requirements/oracles.lock
+	@.venv-oracles/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
 bench: .venv-bench/.ready ## Measure kernels and file work as ratios of one run.
 	.venv-bench/bin/python -m benchmarks.kernels --json benchmarks/results/kernels.json
 	.venv-bench/bin/python -m benchmarks.files --json benchmarks/results/files.json
