@@ -29,9 +29,14 @@ def sources_digest() -> str:
 @cache
 def cache_directory() -> Path | None:
     """The directory for compiled kernels, made if need be, or None where none can be written."""
+    return writable_directory(f"kernels-{sources_digest()[:32]}")
+
+
+def writable_directory(name: str) -> Path | None:
+    """A directory of the user's cache, made if need be, or None where none can be written."""
     try:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        directory = Path(base) / "ninfer-gate" / f"kernels-{sources_digest()[:32]}"
+        directory = Path(base) / "ninfer-gate" / name
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
             pass
@@ -50,7 +55,11 @@ def compiling_ahead() -> str | None:
     return "Compiling kernels for this machine: some seconds, once."
 
 
-def _compile(function: Function, *, kept: bool, inlined: bool = False) -> Function:
+def compile_into(
+    directory: Path | None, function: Function, *, kept: bool, inlined: bool = False
+) -> Function:
+    """Compile on the first call; what is `kept` can be called from Python and lies in `directory` afterwards."""
+
     # No fast-math and no contraction; division by zero follows IEEE 754 instead of raising.
     def compiled(cached: bool) -> Function:
         # Nothing outside of compiled code calls a part: the way in from Python would be compiled for nothing.
@@ -65,8 +74,7 @@ def _compile(function: Function, *, kept: bool, inlined: bool = False) -> Functi
         result: Function = jit(function)
         return result
 
-    directory = cache_directory() if kept else None
-    if directory is None:
+    if directory is None or not kept:
         return compiled(False)
     before = config.CACHE_DIR
     config.CACHE_DIR = str(directory)  # read once, while decorating
@@ -80,14 +88,14 @@ def _compile(function: Function, *, kept: bool, inlined: bool = False) -> Functi
 
 def kernel(function: Function) -> Function:
     """Compile on the first call, once per combination of array types; releases the interpreter lock."""
-    return _compile(function, kept=True)
+    return compile_into(cache_directory(), function, kept=True)
 
 
 def inline(function: Function) -> Function:
     """Compile as a part of the kernels that call it."""
-    return _compile(function, kept=False, inlined=True)
+    return compile_into(None, function, kept=False, inlined=True)
 
 
 def part(function: Function) -> Function:
     """The same, but once where it is called more than once: for what is large and seldom hurried."""
-    return _compile(function, kept=False)
+    return compile_into(None, function, kept=False)
