@@ -14,6 +14,14 @@ SCHEMES: tuple[Definition, ...] = (
         where="parameter: its name",
     ),
     error(
+        "scheme.file_malformed",
+        None,
+        "A file of stored arrays or of reference values is none that NumPy writes, or ends too early.",
+        "A download that was cut, pickled objects, or a file under a name with another ending.",
+        "Write it again with `numpy.save` or `numpy.savez`, of plain numbers.",
+        where="file: its name, with the array of an archive",
+    ),
+    error(
         "scheme.part_missing",
         None,
         "An array that the scheme is stored in is missing.",

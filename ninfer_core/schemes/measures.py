@@ -1,0 +1,221 @@
+"""Decoded values against those of a reference: words that differ, by how much, and what the differences look like.
+
+The reference's type is the declared output type: decoded values are cast to it last (scheme rules R14) and compared
+word by word, so that a NaN equals only the same NaN. Sums run over blocks of one size, merged in order.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from ninfer_core.findings import Findings
+from ninfer_core.schemes.form import Array, Values
+
+OUTPUT_TYPES: Final = {"float32": 8, "float16": 4, "bfloat16": 4, "float64": 16}  # hex digits of a word
+_BLOCK: Final = 1 << 16
+_MOST_SORTED: Final = 1 << 24
+_RATIO_SAMPLE: Final = 4096
+_RATIO_TOLERANCE: Final = 1e-3  # a scale that went through a narrow type is still one constant ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One value that is another than the reference's, with the words of both in the reference's type."""
+
+    index: tuple[int, ...]
+    found: float
+    expected: float
+    found_word: int
+    expected_word: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What a comparison of `values` pairs gave.
+
+    Errors are None where a pair that differs is NaN or infinite on a side (`not_finite` counts those), SQNR also where
+    there is no error or no signal.
+    """
+
+    values: int
+    dtype: str
+    differing: int  # by words
+    beyond: int  # of those, the ones further apart than `within`
+    within: float
+    not_finite: int
+    max_abs_error: float | None
+    rmse: float | None
+    sqnr_db: float | None
+    first: Difference | None  # of those beyond
+    ratio: float | None  # found over expected, where it is one for all that differ
+    reordered: bool  # the same words in another order
+
+
+def comparable(shape: tuple[int, ...], reference: Array, findings: Findings) -> bool:
+    """Whether `reference` can be held against values of `shape`; findings say why not."""
+    if reference.dtype.name not in OUTPUT_TYPES:
+        expected = " or ".join(OUTPUT_TYPES)
+        found = reference.dtype.name
+        message = f"The reference holds {found}, which no decoder gives."
+        findings.add("scheme.reference_mismatch", message, expected=expected, found=found)
+        return False
+    if reference.shape != shape:
+        found_shape = list(reference.shape)
+        message = f"The reference has the shape {found_shape}, the decoded tensor {list(shape)}."
+        findings.add("scheme.reference_mismatch", message, expected=list(shape), found=found_shape)
+        return False
+    return True
+
+
+def measure(values: Values, reference: Array, within: float = 0.0) -> Measures:
+    """`values` against a reference that is `comparable`; pairs up to `within` apart are counted, not judged."""
+    word = np.dtype(f"u{reference.dtype.itemsize}")
+    flat, expected = values.reshape(-1), np.ascontiguousarray(reference).reshape(-1)
+    sums = _Sums(within)
+    first: int | None = None
+    with np.errstate(all="ignore"):
+        for begin in range(0, flat.size, _BLOCK):
+            block = expected[begin : begin + _BLOCK]
+            ours = flat[begin : begin + _BLOCK].astype(reference.dtype)
+            unequal = ours.view(word) != block.view(word)
+            beyond = sums.add(ours.astype(np.float64), block.astype(np.float64), unequal)
+            if first is None and beyond.any():
+                first = begin + int(np.argmax(beyond))
+        ratio = _ratio(flat, expected) if sums.beyond else None
+        reordered = bool(sums.beyond) and flat.size <= _MOST_SORTED and _reordered(flat, expected, word)
+    return Measures(
+        flat.size,
+        reference.dtype.name,
+        sums.differing,
+        sums.beyond,
+        within,
+        sums.not_finite,
+        *sums.errors(flat.size),
+        None if first is None else _difference(flat, expected, first, reference.shape, word),
+        ratio,
+        reordered,
+    )
+
+
+def report(measures: Measures, findings: Findings) -> None:
+    """One finding for all values that are not the reference's, with the first of them."""
+    first = measures.first
+    if first is None:
+        return
+    bound = f"{measures.within:g} apart at most" if measures.within else "every word"
+    clue = ""
+    if measures.reordered:
+        clue = " The same values stand there in another order."
+    elif measures.ratio is not None:
+        clue = f" Every value is {measures.ratio:.7g} times the reference."
+    digits = OUTPUT_TYPES[measures.dtype]
+    findings.add(
+        "scheme.value_differs",
+        f"{measures.beyond:,} of {measures.values:,} values differ from the reference ({bound}); the first at "
+        f"{list(first.index)} is {first.found:.9g}, not {first.expected:.9g}.{clue}",
+        where={"index": list(first.index)},
+        expected=f"{first.expected:.9g} (0x{first.expected_word:0{digits}x})",
+        found=f"{first.found:.9g} (0x{first.found_word:0{digits}x})",
+        count=measures.beyond,
+    )
+
+
+def measures_json(measures: Measures) -> dict[str, Any]:
+    """Measures as strict JSON values: what is no number is null."""
+    first = measures.first
+    return {
+        "values": measures.values,
+        "dtype": measures.dtype,
+        "differing": measures.differing,
+        "beyond": measures.beyond,
+        "within": measures.within,
+        "not_finite": measures.not_finite,
+        "max_abs_error": _number(measures.max_abs_error),
+        "rmse": _number(measures.rmse),
+        "sqnr_db": _number(measures.sqnr_db),
+        "first": None
+        if first is None
+        else {
+            "index": list(first.index),
+            "found": _number(first.found),
+            "expected": _number(first.expected),
+            "found_word": f"0x{first.found_word:x}",
+            "expected_word": f"0x{first.expected_word:x}",
+        },
+        "ratio": _number(measures.ratio),
+        "reordered": measures.reordered,
+    }
+
+
+class _Sums:
+    """What the blocks add up to; a pair of equal words has no error, whatever it holds."""
+
+    def __init__(self, within: float) -> None:
+        self.within = within
+        self.differing = self.beyond = self.not_finite = 0
+        self.squared_error = self.squares = self.largest = 0.0
+
+    def add(self, ours: Array, theirs: Array, unequal: Array) -> Array:
+        """Take a block in; which pairs are further apart than `within`."""
+        apart = np.abs(np.where(unequal, ours - theirs, 0.0))
+        finite = np.isfinite(apart)
+        beyond: Array = (
+            unequal & ~(apart <= self.within) if self.within else unequal
+        )  # NaN is beyond any bound
+        self.differing += int(np.count_nonzero(unequal))
+        self.beyond += int(np.count_nonzero(beyond))
+        self.not_finite += int(np.count_nonzero(~finite))
+        self.largest = max(self.largest, float(np.max(apart, where=finite, initial=0.0)))
+        self.squared_error += float(np.sum(apart * apart, where=finite))
+        self.squares += float(np.sum(theirs * theirs, where=np.isfinite(theirs)))
+        return beyond
+
+    def errors(self, count: int) -> tuple[float | None, float | None, float | None]:
+        """Largest error, RMSE and SQNR in decibels."""
+        if self.not_finite or not count:
+            return None, None, None
+        sqnr = (
+            10 * math.log10(self.squares / self.squared_error)
+            if self.squares and self.squared_error
+            else None
+        )
+        return self.largest, math.sqrt(self.squared_error / count), sqnr
+
+
+def _ratio(ours: Array, theirs: Array) -> float | None:
+    """The ratio of all pairs, on an evenly spread sample, where there is one and it is not 1."""
+    step = max(1, ours.size // _RATIO_SAMPLE)
+    ours, theirs = ours[::step].astype(np.float64), theirs[::step].astype(np.float64)
+    both = np.isfinite(ours) & np.isfinite(theirs) & (ours != 0) & (theirs != 0)
+    if np.count_nonzero(both) < 2 or np.any((ours == 0) != (theirs == 0)):
+        return None
+    ratios = ours[both] / theirs[both]
+    middle = float(np.median(ratios))
+    if abs(middle - 1) <= _RATIO_TOLERANCE or not np.all(np.abs(ratios / middle - 1) <= _RATIO_TOLERANCE):
+        return None
+    return middle
+
+
+def _reordered(ours: Array, theirs: Array, word: np.dtype[Any]) -> bool:
+    words = np.sort(ours.astype(theirs.dtype).view(word))
+    return bool(np.array_equal(words, np.sort(theirs.view(word))))
+
+
+def _difference(
+    ours: Array, theirs: Array, at: int, shape: tuple[int, ...], word: np.dtype[Any]
+) -> Difference:
+    index = tuple(int(place) for place in np.unravel_index(at, shape))
+    found = ours[at : at + 1].astype(theirs.dtype)
+    return Difference(
+        index,
+        float(found.astype(np.float64)[0]),
+        float(theirs[at : at + 1].astype(np.float64)[0]),
+        int(found.view(word)[0]),
+        int(theirs[at : at + 1].view(word)[0]),
+    )
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
