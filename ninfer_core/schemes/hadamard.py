@@ -1,0 +1,56 @@
+"""Hadamard rotations: Sylvester's matrix over the square root of its size, its own inverse (scheme rule R11)."""
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float32]
+MAX_MATRIX: Final = 1 << 12  # rows of a matrix that is written out: 64 MiB; `transform` needs none
+
+
+def is_size(n: int) -> bool:
+    """True for the sizes that Sylvester's construction gives: powers of two.
+
+    Other sizes need a published base matrix, and none is among the rules.
+    """
+    return n >= 1 and n & (n - 1) == 0
+
+
+def factor(n: int) -> np.float32:
+    """1 / sqrt(n), rounded once to binary32."""
+    return np.float32(1.0 / math.sqrt(n))
+
+
+def matrix(n: int) -> Values:
+    """The matrix [n, n], symmetric. Raises: ValueError for a size that is no power of two or above `MAX_MATRIX`."""
+    if not is_size(n) or n > MAX_MATRIX:
+        raise ValueError(f"a Hadamard matrix has 1, 2, 4 .. {MAX_MATRIX} rows here, not {n}")
+    signs = np.ones((1, 1), np.float32)
+    while signs.shape[0] < n:
+        signs = np.block([[signs, signs], [signs, -signs]])
+    return signs * factor(n)
+
+
+def transform(values: Values, size: int, axis: int = -1) -> Values:
+    """`values` with each run of `size` along `axis` multiplied by the matrix: from either side, it is symmetric.
+
+    Binary32 throughout: sums and differences of neighbours 1, 2, 4 .. apart, one product with `factor` last. The
+    result is therefore within (log2(size) + 1) half units in the last place of the largest sum, not bit-equal with
+    other orders of summing. Raises: ValueError for a size that is no power of two or does not divide the axis.
+    """
+    moved = np.moveaxis(values, axis, -1)
+    length = moved.shape[-1]
+    if not is_size(size) or length % size:
+        raise ValueError(f"runs of {size} do not tile {length} values, or {size} is no power of two")
+    work = np.array(moved, np.float32, order="C")
+    half = 1
+    while half < size:
+        pairs = work.reshape(*work.shape[:-1], length // (2 * half), 2, half)
+        low, high = pairs[..., 0, :].copy(), pairs[..., 1, :].copy()
+        np.add(low, high, out=pairs[..., 0, :])
+        np.subtract(low, high, out=pairs[..., 1, :])
+        half *= 2
+    work *= factor(size)
+    return np.ascontiguousarray(np.moveaxis(work, -1, axis))
