@@ -19,6 +19,7 @@ from ninfer_core.findings.restrictions import RESTRICTIONS
 from ninfer_core.findings.safetensors import SAFETENSORS
 from ninfer_core.findings.schemes import SCHEMES
 from ninfer_core.findings.source import SOURCE
+from ninfer_core.findings.structs import STRUCTS
 from ninfer_core.findings.structure import FILE, STRUCTURE
 from ninfer_core.findings.target import TARGET
 from ninfer_core.findings.values import VALUES
@@ -40,6 +41,7 @@ FINDINGS: Closed[Definition] = Closed(
     *RELATIONS,
     *KERNELS,
     *SCHEMES,
+    *STRUCTS,
 )
 
 
