@@ -1,0 +1,37 @@
+"""The catalogue: every scheme by name, in words. Reading it loads no form; `catalogue.forms` has those.
+
+None of its names is a format, a layout, an alias, a recipe's `encode` or an option of `convert`.
+"""
+
+from typing import Final
+
+from ninfer_core.errors import UnknownName
+from ninfer_core.registry import Closed
+from ninfer_core.schemes.catalogue.more import MORE
+from ninfer_core.schemes.catalogue.rows import ROWS
+from ninfer_core.schemes.catalogue.scheme import Scheme
+
+SCHEMES: Final[Closed[Scheme]] = Closed("scheme", *ROWS, *MORE)
+
+
+def find(name: str) -> Scheme:
+    """The scheme of a name, of a title or spelling of the seed, or of one of its forms. Raises: UnknownName."""
+    if name in SCHEMES:
+        return SCHEMES[name]
+    for scheme in SCHEMES:
+        if name == scheme.title or name in scheme.aliases:
+            return scheme
+    for scheme in SCHEMES:
+        if name in scheme.forms:
+            return scheme
+    raise UnknownName("scheme", name, names())
+
+
+def names() -> tuple[str, ...]:
+    """Every name that `find` takes, schemes first."""
+    spellings = [spelling for scheme in SCHEMES for spelling in (scheme.title, *scheme.aliases)]
+    forms = [form for scheme in SCHEMES for form in scheme.forms]
+    return tuple(dict.fromkeys((*SCHEMES.names, *spellings, *forms)))
+
+
+__all__ = ["SCHEMES", "Scheme", "find", "names"]
