@@ -13,6 +13,7 @@ from ninfer_core.findings.definition import Definition, Severity
 from ninfer_core.findings.inventory import INVENTORY
 from ninfer_core.findings.kernels import KERNELS
 from ninfer_core.findings.parity import PARITY
+from ninfer_core.findings.profiles import PROFILES
 from ninfer_core.findings.recipe import RECIPE
 from ninfer_core.findings.relations import RELATIONS
 from ninfer_core.findings.restrictions import RESTRICTIONS
@@ -42,6 +43,7 @@ FINDINGS: Closed[Definition] = Closed(
     *KERNELS,
     *SCHEMES,
     *STRUCTS,
+    *PROFILES,
 )
 
 
