@@ -1,0 +1,169 @@
+"""What programs are told of the catalogue: schemes and forms as strict JSON values, for command line and service."""
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+from ninfer_core.schemes.catalogue import Scheme
+from ninfer_core.schemes.catalogue.examples import EXAMPLES
+from ninfer_core.schemes.catalogue.forms import forms_of
+from ninfer_core.schemes.drawing import Box
+from ninfer_core.schemes.form import REQUIRED, Form, Parameter, Part, Shape
+from ninfer_core.schemes.run import complete
+
+SCHEMES_SCHEMA: Final = "ninfer-gate/schemes/1"
+
+
+def part_bits(form: Form, shape: Shape, given: Mapping[str, Any]) -> dict[str, int]:
+    """Bits of each stored part whose size the shape and the parameters fix, optional parts left out.
+
+    Raises: SchemeRefused.
+    """
+    stored = form.stored(shape, complete(form, given))
+    parts = {part.name: part for part in form.parts if not part.optional}
+    return {
+        name: math.prod(stored[name]) * _bits(part.dtypes[0])
+        for name, part in parts.items()
+        if name in stored
+    }
+
+
+def bits_per_weight(form: Form, shape: Shape, given: Mapping[str, Any]) -> Fraction:
+    """Stored bits over weights, exactly. Raises: SchemeRefused."""
+    return Fraction(sum(part_bits(form, shape, given).values()), math.prod(shape))
+
+
+def example_bits(form: Form) -> Fraction:
+    """Bits per weight of the form's example."""
+    example = EXAMPLES[form.name]
+    return bits_per_weight(form, example.shape, example.params)
+
+
+def rounded(bits: Fraction) -> str:
+    """Bits per weight as people write them: up to four digits after the point, no zeros at the end."""
+    return f"{float(bits):.4f}".rstrip("0").removesuffix(".") if bits.denominator != 1 else f"{bits}.0"
+
+
+def span(forms: tuple[Form, ...]) -> str:
+    """Bits per weight of the forms' examples, lowest and highest; empty without forms."""
+    bits = sorted({example_bits(form) for form in forms})
+    if not bits:
+        return ""
+    return rounded(bits[0]) if len(bits) == 1 else f"{rounded(bits[0])} to {rounded(bits[-1])}"
+
+
+def encodes(forms: tuple[Form, ...]) -> tuple[str, ...]:
+    """How the forms are encoded, each promise once."""
+    return tuple(dict.fromkeys(form.encoding for form in forms if form.encode is not None))
+
+
+def scheme_json(scheme: Scheme) -> dict[str, Any]:
+    """One line of the catalogue."""
+    forms = forms_of(scheme)
+    return {
+        "name": scheme.name,
+        "title": scheme.title,
+        "row": scheme.row,
+        "profiles": scheme.profiles,
+        "summary": scheme.summary,
+        "aliases": list(scheme.aliases),
+        "bits_per_weight": {
+            "claimed": scheme.claimed or None,
+            "declared": {name: float(example_bits(form)) for name, form in _named(forms, "literal")},
+            "real": {name: float(example_bits(form)) for name, form in _named(forms, "file")},
+        },
+        "contradictions": list(scheme.contradictions),
+        "apart": scheme.apart or None,
+        "forms": list(scheme.forms),
+        "encode": {form.name: form.encoding if form.encode is not None else None for form in forms},
+        "oracles": list(dict.fromkeys(form.oracle for form in forms)),
+    }
+
+
+def form_json(form: Form) -> dict[str, Any]:
+    """Everything about a form but its functions."""
+    example = EXAMPLES[form.name]
+    return {
+        "name": form.name,
+        "kind": form.kind,
+        "summary": form.summary,
+        "axes": list(form.axes),
+        "parts": [_part(part) for part in form.parts],
+        "parameters": [_parameter(parameter) for parameter in form.parameters],
+        "encode": form.encoding if form.encode is not None else None,
+        "compiled": form.fast is not None,
+        "arithmetic": form.arithmetic,
+        "oracle": form.oracle,
+        "notes": form.notes,
+        "example": {
+            "shape": list(example.shape),
+            "params": {name: _plain(value) for name, value in example.params.items()},
+            "bits_per_weight": float(example_bits(form)),
+        },
+    }
+
+
+def sizes_json(form: Form, shape: Shape, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a value of that shape takes, part by part. Raises: SchemeRefused."""
+    params = complete(form, given)
+    stored = form.stored(shape, params)
+    return {
+        "shape": list(shape),
+        "params": {name: _plain(value) for name, value in params.items()},
+        "parts": {name: list(counts) for name, counts in stored.items()},
+        "bits": {name: bits for name, bits in part_bits(form, shape, given).items()},
+        "bits_per_weight": float(bits_per_weight(form, shape, given)) if math.prod(shape) else None,
+    }
+
+
+def box_json(box: Box) -> dict[str, Any]:
+    """A drawn layout."""
+    return {
+        "name": box.name,
+        "what": box.what,
+        "offset_bits": box.offset,
+        "bits": box.bits,
+        "counts": list(box.counts),
+        "constant": box.constant,
+        "inside": [box_json(inner) for inner in box.inside],
+    }
+
+
+def _named(forms: tuple[Form, ...], kind: str) -> tuple[tuple[str, Form], ...]:
+    return tuple((form.name, form) for form in forms if form.kind == kind)
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return {
+        "name": part.name,
+        "dtypes": list(part.dtypes),
+        "axes": part.axes,
+        "meaning": part.meaning,
+        "optional": part.optional,
+    }
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    required = parameter.default is REQUIRED
+    return {
+        "name": parameter.name,
+        "kind": parameter.kind,
+        "meaning": parameter.meaning,
+        "required": required,
+        "default": None if required else _plain(parameter.default),
+        "choices": [_plain(choice) for choice in parameter.choices],
+    }
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _bits(dtype: str) -> int:
+    if dtype.startswith("float8"):
+        return 8
+    return 8 * np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype).itemsize
