@@ -16,7 +16,14 @@ from ninfer_core.schemes.form import REQUIRED, Array, Form, Parameter, Params, P
 
 MAX_RANK: Final = 16
 MAX_VALUES: Final = 1 << 40  # of one decoded tensor; memory follows the parts, whose sizes are exact
-_SMALL_FLOATS: Final = ("float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn")
+_SMALL_FLOATS: Final = (
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float4_e2m1fn",
+)
 
 
 class SchemeRefused(NinferError):
@@ -145,22 +152,30 @@ def _check_parts(form: Form, refusal: Refusal, parts: Parts, stored: Mapping[str
             refusal.add(
                 "part_dtype", f"{name} holds {array.dtype.name}", expected, array.dtype.name, part=name
             )
-        if name in stored and array.shape != stored[name]:
+        if name in stored and _bare(array.shape) != _bare(stored[name]):
             expected_shape = list(stored[name])
             refusal.add(
                 "part_shape", f"{name} does not fit {part.axes}", expected_shape, list(array.shape), part=name
             )
 
 
-def _prepared(form: Form, parts: Parts, shape: Shape, given: Mapping[str, Any]) -> Params:
-    """The complete parameters of a request that fits. Raises: SchemeRefused."""
+def _bare(shape: Shape) -> Shape:
+    """Without its last dimensions of one: files write a scale for each row as [N] or [N, 1], a single one as [] or [1]."""
+    while shape and shape[-1] == 1:
+        shape = shape[:-1]
+    return shape
+
+
+def _prepared(form: Form, parts: Parts, shape: Shape, given: Mapping[str, Any]) -> tuple[Parts, Params]:
+    """The parts as stated and the complete parameters, of a request that fits. Raises: SchemeRefused."""
     params = complete(form, given)
     refusal = Refusal(form.name)
     _check_shape(refusal, shape)
     refusal.settle()
-    _check_parts(form, refusal, parts, form.stored(shape, params))
+    stored = form.stored(shape, params)
+    _check_parts(form, refusal, parts, stored)
     refusal.settle()
-    return params
+    return {name: array.reshape(stored.get(name, array.shape)) for name, array in parts.items()}, params
 
 
 def implied_shape(form: Form, parts: Parts, given: Mapping[str, Any]) -> Shape:
@@ -177,7 +192,7 @@ def decode(
 
     Raises: SchemeRefused.
     """
-    params = _prepared(form, parts, shape, given)
+    parts, params = _prepared(form, parts, shape, given)
     run = form.decode if plain or form.fast is None else form.fast
     with np.errstate(all="ignore"):  # infinities and NaN are numbers like others here; `check` judges them
         values = run(parts, shape, params)
@@ -190,7 +205,7 @@ def decode(
 def check(form: Form, parts: Parts, shape: Shape, given: Mapping[str, Any]) -> list[Finding]:
     """Every finding about the parts: their structure, or, where that is right, the words in them."""
     try:
-        params = _prepared(form, parts, shape, given)
+        parts, params = _prepared(form, parts, shape, given)
     except SchemeRefused as refused:
         return list(refused.findings.items)
     findings = Findings()
