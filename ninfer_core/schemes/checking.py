@@ -1,29 +1,42 @@
 """Everything that can be said of stored arrays: structure, legal words, dialect, values. For command line and jobs alike."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
 
 from ninfer_core.findings import Finding, Findings
 from ninfer_core.schemes.form import Array, Form, Parts, Shape
-from ninfer_core.schemes.measures import Measures, comparable, measure, report
+from ninfer_core.schemes.measures import Measures, comparable, measure, measures_json, report
 from ninfer_core.schemes.run import SchemeRefused, check, decode, implied_shape
 
+SCHEME_CHECK_SCHEMA: Final = "ninfer-gate/scheme-check/1"
 Verdict = Literal["passed", "failed"]
+Extent = Literal["full", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a part was: its type, shape and bytes."""
+
+    dtype: str
+    shape: Shape
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
     """The answer about the parts of one value.
 
-    `shape` is None where nothing says it; `against_reference` and `against_source` are None where none was given or
-    nothing could be decoded.
+    `shape` is None where nothing says it. `words` says whether every stored word was judged, which needs parts that fit;
+    the measures are None where no such array was given or nothing could be decoded.
     """
 
     form: Form
     shape: Shape | None
+    given: Mapping[str, Any]
+    parts: Mapping[str, Stored]
     findings: tuple[Finding, ...]
-    stored_bytes: int
+    words: Extent = "none"
     against_reference: Measures | None = None
     against_source: Measures | None = None
 
@@ -48,13 +61,15 @@ def check_parts(
     A `reference` holds what a decoder has to give, word for word or up to `within` apart. A `source` holds the values
     before quantization: the error is measured, and no value of it fails anything.
     """
-    stored = sum(array.nbytes for array in parts.values())
-    findings = Findings()
-    try:
-        shape = implied_shape(form, parts, given) if shape is None else shape
-    except SchemeRefused as refused:
-        return Checked(form, None, tuple(refused.findings), stored)
+    stored = {name: Stored(array.dtype.name, array.shape, array.nbytes) for name, array in parts.items()}
+    unseen = Checked(form, shape, given, stored, ())
+    if shape is None:
+        try:
+            shape = implied_shape(form, parts, given)
+        except SchemeRefused as refused:
+            return replace(unseen, findings=tuple(refused.findings))
     found = check(form, parts, shape, given)
+    findings = Findings()
     fit_reference = reference is not None and comparable(shape, reference, findings)
     fit_source = source is not None and comparable(shape, source, findings)
     to_reference = to_source = None
@@ -70,4 +85,51 @@ def check_parts(
         # The rules have said the same of the words; what they let pass is said here.
         known = {(one.code, one.message) for one in found}
         found += [one for one in refused.findings if (one.code, one.message) not in known]
-    return Checked(form, shape, (*found, *findings), stored, to_reference, to_source)
+    return replace(
+        unseen,
+        shape=shape,
+        findings=(*found, *findings),
+        words="none" if _misfit(found) else "full",
+        against_reference=to_reference,
+        against_source=to_source,
+    )
+
+
+def checked_json(checked: Checked) -> dict[str, Any]:
+    """The answer as one document, without a verdict's circumstances (files, times)."""
+    from ninfer_core.verify.report import finding_json, versions
+
+    stored = sum(part.bytes for part in checked.parts.values())
+    return {
+        "schema": SCHEME_CHECK_SCHEMA,
+        "verdict": checked.verdict,
+        "form": checked.form.name,
+        "kind": checked.form.kind,
+        "shape": None if checked.shape is None else list(checked.shape),
+        "params": {name: list(v) if isinstance(v, tuple) else v for name, v in checked.given.items()},
+        "parts": {
+            name: {"dtype": part.dtype, "shape": list(part.shape), "bytes": part.bytes}
+            for name, part in checked.parts.items()
+        },
+        "coverage": {
+            "bytes": {"full": stored if checked.words == "full" else 0, "total": stored},
+            "words": checked.words,
+            "values": "none" if checked.against_reference is None else "full",
+        },
+        "reference": None if checked.against_reference is None else measures_json(checked.against_reference),
+        "source": None if checked.against_source is None else measures_json(checked.against_source),
+        "arithmetic": checked.form.arithmetic,
+        "findings": [finding_json(one) for one in checked.findings],
+        "versions": versions(),
+    }
+
+
+_MISFIT: Final = frozenset(
+    f"scheme.{slug}"
+    for slug in ("parameter", "shape", "part_missing", "part_unknown", "part_dtype", "part_shape")
+)
+
+
+def _misfit(findings: list[Finding]) -> bool:
+    """Whether the parts were no arrays of the form, so that no rule saw their words."""
+    return any(one.code in _MISFIT for one in findings)

@@ -115,7 +115,7 @@ def sizes_json(form: Form, shape: Shape, given: Mapping[str, Any]) -> dict[str, 
         "shape": list(shape),
         "params": {name: _plain(value) for name, value in params.items()},
         "parts": {name: list(counts) for name, counts in stored.items()},
-        "bits": {name: bits for name, bits in part_bits(form, shape, given).items()},
+        "bits": part_bits(form, shape, given),
         "bits_per_weight": float(bits_per_weight(form, shape, given)) if math.prod(shape) else None,
     }
 
