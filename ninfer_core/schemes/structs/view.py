@@ -1,0 +1,90 @@
+"""The view of a payload: its leaves as arrays, without a copy where the bytes allow it, unpacked on demand elsewhere.
+
+Arrays hold numpy's own types, or those of ml_dtypes for BFLOAT16 and the floats of one byte. What is narrower than a
+byte becomes one element each: INT2 and INT4 int8, UINT2 and UINT4 uint8, FLOAT4 and FLOAT6 the uint8 codes. A packed
+component becomes the smallest unsigned type that holds it.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from ninfer_core.schemes.structs.bits import read_words
+from ninfer_core.schemes.structs.faults import fault
+from ninfer_core.schemes.structs.limits import LIMITS, Limits
+from ninfer_core.schemes.structs.model import Declared
+from ninfer_core.schemes.structs.plans import LeafPlan, unroll
+from ninfer_core.schemes.structs.sizes import laid_out
+
+Payload = bytes | bytearray | memoryview | NDArray[np.uint8]  # C-contiguous
+
+_NATIVE: Final[dict[str, Any]] = {
+    "FLOAT8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "FLOAT8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+    "FLOAT8E5M2": ml_dtypes.float8_e5m2,
+    "FLOAT8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+    "FLOAT8E8M0": ml_dtypes.float8_e8m0fnu,
+    "BFLOAT16": ml_dtypes.bfloat16,
+    "FLOAT16": np.float16,
+    "FLOAT": np.float32,
+    "DOUBLE": np.float64,
+}
+
+
+@dataclass(frozen=True)
+class LeafArray:
+    """A leaf and the bytes that it lies in: those of the payload, or a constant's own."""
+
+    plan: LeafPlan
+    source: memoryview
+    limits: Limits = LIMITS
+
+    @cached_property
+    def words(self) -> NDArray[Any]:
+        """The stored bits of each element in the smallest unsigned type. Raises: StructFault `limit_values`."""
+        return read_words(self.plan, self.source, self.limits)
+
+    @cached_property
+    def array(self) -> NDArray[Any]:
+        """The elements in the type that the module's text names. Raises: StructFault `limit_values`."""
+        return as_elements(self.words, self.plan)
+
+
+def as_elements(words: NDArray[Any], plan: LeafPlan) -> NDArray[Any]:
+    """Stored words as elements; a bool is true for any word but 0."""
+    element = plan.element
+    match element.kind:
+        case "bool":
+            truth: NDArray[Any] = words != 0
+            return truth
+        case "signed":
+            spare = words.dtype.itemsize * 8 - element.bits
+            signed = words.view(words.dtype.str.replace("u", "i"))
+            return signed if not spare else (words << spare).view(signed.dtype) >> spare
+        case "float" if element.name in _NATIVE:
+            return words.view(_NATIVE[element.name])
+        case _:
+            return words
+
+
+def leaves(declared: Declared, limits: Limits = LIMITS) -> tuple[LeafPlan, ...]:
+    """The leaves of a type with its counts, in canonical order. Raises: StructFault."""
+    return unroll(laid_out(declared, limits))
+
+
+def view(declared: Declared, payload: Payload, limits: Limits = LIMITS) -> tuple[LeafArray, ...]:
+    """The leaves over a payload of exactly the declared size. Raises: StructFault."""
+    laid = laid_out(declared, limits)
+    source = np.frombuffer(payload, np.uint8).data.toreadonly()
+    if source.nbytes * 8 != laid.bits:
+        code = "payload_size_mismatch" if laid.bits % 8 == 0 else "size_not_byte_multiple"
+        message = f"{source.nbytes:,} bytes for {laid.bits:,} bits."
+        raise fault(code, "value", message, f"{laid.bits} bits", f"{source.nbytes * 8} bits")
+    return tuple(
+        LeafArray(plan, source if plan.constant is None else memoryview(plan.constant.data), limits)
+        for plan in unroll(laid)
+    )
