@@ -1,0 +1,251 @@
+"""bitsandbytes' four-bit tables NF4 and FP4 (scheme page 5.4): two codes a byte, the first one high, scales by blocks."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from ninfer_core.findings import Findings
+from ninfer_core.schemes.faults import report, report_not_finite
+from ninfer_core.schemes.form import Array, Form, Parameter, Params, Part, Parts, Shape, Slice, Values
+from ninfer_core.schemes.run import CannotEncode, Refusal, refuse_parameter
+
+NF4_TABLE: Final = np.array(
+    [
+        *(-1.0, -0.69619280, -0.52507305, -0.39491749, -0.28444138, -0.18477343, -0.091050036, 0.0),
+        *(0.079580300, 0.16093020, 0.24611230, 0.33791524, 0.44070983, 0.56261700, 0.72295684, 1.0),
+    ],
+    np.float32,
+)
+_FP4_HALF: Final = np.array([0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4], np.float32)
+FP4_TABLE: Final = np.concatenate([_FP4_HALF, [np.float32(0)], -_FP4_HALF[1:]])
+_NESTED: Final = ("absmax_u8", "nested_absmax", "nested_code", "offset")
+
+
+def stored(shape: Shape, params: Params) -> Mapping[str, Shape]:
+    """The shapes of the parts: values are taken flat. Raises: SchemeRefused."""
+    for name in ("block_size", "nested_block_size"):
+        if params[name] < 1:
+            raise refuse_parameter("bitsandbytes", name, "a positive number", params[name])
+    count = math.prod(shape)
+    blocks = -(-count // params["block_size"])
+    return {
+        "payload": (-(-count // 2),),
+        "code": (16,),
+        "absmax": (blocks,),
+        "absmax_u8": (blocks,),
+        "nested_absmax": (-(-blocks // params["nested_block_size"]),),
+        "nested_code": (256,),
+        "offset": (1,),
+    }
+
+
+def _check_parts(parts: Parts, findings: Findings) -> None:
+    """Scales come plain or nested, never both and never in part."""
+    nested = [name for name in _NESTED if name in parts]
+    if "absmax" in parts:
+        for name in nested:
+            message = f"{name} belongs to nested scales, but there are plain ones"
+            findings.add("scheme.part_unknown", message, where={"part": name}, expected="absmax", found=name)
+        return
+    for name in _NESTED if nested else ("absmax",):
+        if name not in parts:
+            message = f"{name} is missing: neither plain nor nested scales are whole"
+            findings.add("scheme.part_missing", message, where={"part": name}, expected=name, found="absent")
+
+
+def scales_of(parts: Parts, params: Params) -> Values:
+    """absmax of each block; nested, nested_code[u8] x nested_absmax + offset in binary32. Raises: SchemeRefused."""
+    refusal = Refusal("bitsandbytes")
+    _check_parts(parts, refusal.findings)
+    refusal.settle()
+    if "absmax" in parts:
+        return parts["absmax"].astype(np.float32)
+    blocks = len(parts["absmax_u8"])
+    outer = np.repeat(parts["nested_absmax"], min(params["nested_block_size"], blocks))[:blocks]
+    scales: Values = parts["nested_code"][parts["absmax_u8"]] * outer
+    scales += parts["offset"]
+    return scales
+
+
+def codes_of_payload(payload: Array, count: int, params: Params) -> Array:
+    """The codes in the order of the values."""
+    high, low = payload >> np.uint8(4), payload & np.uint8(15)
+    pair = (high, low) if params["first_nibble"] == "high" else (low, high)
+    return np.stack(pair, axis=-1).reshape(-1)[:count]
+
+
+def _decode(parts: Parts, shape: Shape, params: Params, table: Array) -> Values:
+    scales = scales_of(parts, params)
+    count, size = math.prod(shape), params["block_size"]
+    values = parts.get("code", table)[codes_of_payload(parts["payload"], count, params)]
+    values *= np.repeat(scales, min(size, count))[:count]
+    return values.reshape(shape)
+
+
+def decode_nf4(parts: Parts, shape: Shape, params: Params) -> Values:
+    """table[code] x absmax, by the table of the file where it carries one. Raises: SchemeRefused."""
+    return _decode(parts, shape, params, NF4_TABLE)
+
+
+def decode_fp4(parts: Parts, shape: Shape, params: Params) -> Values:
+    """table[code] x absmax, by the table of the file where it carries one. Raises: SchemeRefused."""
+    return _decode(parts, shape, params, FP4_TABLE)
+
+
+def _check(parts: Parts, shape: Shape, params: Params, findings: Findings, table: Array) -> None:
+    _check_parts(parts, findings)
+    for name in ("absmax", "nested_absmax", "nested_code", "offset"):
+        if name in parts:
+            report_not_finite(findings, "scale_not_finite", name, parts[name])
+    if "absmax" in parts:
+        absmax = parts["absmax"]
+        report(
+            findings, "scale_sign_ignored", "absmax", np.signbit(absmax), absmax, "is negative", "0 or more"
+        )
+    elif all(name in parts and np.isfinite(parts[name]).all() for name in _NESTED):
+        scales = scales_of(parts, params)
+        wrong = ~np.isfinite(scales)
+        report(
+            findings,
+            "scale_not_finite",
+            "absmax_u8",
+            wrong,
+            scales,
+            "gives NaN or infinity",
+            "a finite number",
+        )
+    code = parts.get("code")
+    if code is not None:
+        report_not_finite(findings, "value_not_finite", "code", code)
+        differs = code.view(np.uint32) != table.view(np.uint32)
+        report(findings, "table_differs", "code", differs, code, "is not the published table", table.tolist())
+    if math.prod(shape) % 2:
+        behind = np.uint8(0x0F if params["first_nibble"] == "high" else 0xF0)
+        last = parts["payload"][-1:]
+        spoilt = (last & behind) != 0
+        report(
+            findings,
+            "padding_nonzero",
+            "payload",
+            spoilt,
+            last,
+            "has a nonzero nibble behind the last code",
+            0,
+            byte=len(parts["payload"]) - 1,
+        )
+
+
+def _rules_nf4(parts: Parts, shape: Shape, params: Params, findings: Findings) -> None:
+    _check(parts, shape, params, findings, NF4_TABLE)
+
+
+def _rules_fp4(parts: Parts, shape: Shape, params: Params, findings: Findings) -> None:
+    _check(parts, shape, params, findings, FP4_TABLE)
+
+
+def _encode(values: Values, params: Params, table: Array, zero: int) -> dict[str, Array]:
+    if not np.isfinite(values).all():
+        raise CannotEncode("NaN and infinity have no place in the table")
+    count, size = values.size, min(params["block_size"], max(values.size, 1))
+    blocks = -(-count // size)
+    padded = np.zeros(blocks * size, np.float32)
+    padded[:count] = values.reshape(-1)
+    grouped = padded.reshape(blocks, size)
+    absmax = np.abs(grouped).max(axis=1, initial=0)
+    unit = grouped / np.where(absmax == 0, np.float32(1), absmax)[:, None]
+    order = np.argsort(table, kind="stable")
+    levels = table[order].astype(np.float64)
+    # In binary64 the middles are exact; a tie goes to the lower level.
+    place = np.searchsorted((levels[1:] + levels[:-1]) / 2, unit.astype(np.float64), side="left")
+    codes = order[place].astype(np.uint8)
+    codes[unit == 0] = zero
+    flat = np.append(codes.reshape(-1)[:count], np.zeros(count % 2, np.uint8)).reshape(-1, 2)
+    first, second = (4, 0) if params["first_nibble"] == "high" else (0, 4)
+    payload = flat[:, 0] << np.uint8(first) | flat[:, 1] << np.uint8(second)
+    return {"payload": payload.astype(np.uint8), "absmax": absmax, "code": table.copy()}
+
+
+def encode_nf4(values: Values, params: Params) -> dict[str, Array]:
+    """The nearest level of x / absmax, plain scales. Raises: CannotEncode."""
+    return _encode(values, params, NF4_TABLE, 7)
+
+
+def encode_fp4(values: Values, params: Params) -> dict[str, Array]:
+    """The nearest level of x / absmax, plain scales. Raises: CannotEncode."""
+    return _encode(values, params, FP4_TABLE, 0)
+
+
+def word(params: Params) -> tuple[Slice, ...]:
+    """The two codes of one byte."""
+    low, high = ("i+1", "i+0") if params["first_nibble"] == "high" else ("i+0", "i+1")
+    return Slice(low, 4), Slice(high, 4)
+
+
+BNB_NF4 = Form(
+    "bnb_nf4",
+    "file",
+    "bitsandbytes NF4: sixteen quantiles of the normal distribution, scaled by blocks of the flattened tensor",
+    ("values",),
+    (
+        Part(
+            "payload", ("uint8",), "[ceil(values/2)]", "codes, two a byte (`weight` of the file, taken flat)"
+        ),
+        Part("absmax", ("float32",), "[blocks]", "largest magnitude of each block", optional=True),
+        Part(
+            "code", ("float32",), "[16]", "the table (`quant_map`); absent, the published one", optional=True
+        ),
+        Part("absmax_u8", ("uint8",), "[blocks]", "nested: `absmax` as codes of nested_code", optional=True),
+        Part(
+            "nested_absmax",
+            ("float32",),
+            "[ceil(blocks/nested_block_size)]",
+            "nested: scales of the scales",
+            optional=True,
+        ),
+        Part(
+            "nested_code",
+            ("float32",),
+            "[256]",
+            "nested: the table of the scales (`nested_quant_map`)",
+            optional=True,
+        ),
+        Part(
+            "offset",
+            ("float32",),
+            "[1]",
+            "nested: what is added to every scale (`nested_offset`)",
+            optional=True,
+        ),
+    ),
+    (
+        Parameter("block_size", "integer", "values that share a scale", default=64),
+        Parameter(
+            "nested_block_size", "integer", "scales that share a scale where they are nested", default=256
+        ),
+        Parameter(
+            "first_nibble",
+            "text",
+            "which half of a byte holds the first value",
+            default="high",
+            choices=("high", "low"),
+        ),
+    ),
+    stored,
+    decode_nf4,
+    "bitsandbytes 0.50.2 CPU dequantize_4bit, the data given as one row",
+    rules=(_rules_nf4,),
+    encode=encode_nf4,
+    encoding="nearest",
+    word=word,
+)
+BNB_FP4 = replace(
+    BNB_NF4,
+    name="bnb_fp4",
+    summary="bitsandbytes FP4: a float of one sign, two exponent and one mantissa bit, scaled by blocks",
+    decode=decode_fp4,
+    rules=(_rules_fp4,),
+    encode=encode_fp4,
+)
