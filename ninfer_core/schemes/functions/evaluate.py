@@ -57,7 +57,7 @@ def run_reference(function: onnx.FunctionProto, leaves: Sequence[Array]) -> Arra
     inputs = _inputs(function, leaves)
     try:
         with np.errstate(all="ignore"):
-            (output,) = ReferenceEvaluator(_model(function)).run(None, inputs)
+            (output,) = ReferenceEvaluator(model_of(function)).run(None, inputs)
     except Exception as fault:  # whatever numpy says about operands that do not fit
         raise FunctionFailed(f"{function.name}: the reference evaluator stops: {fault}") from fault
     return _as_declared(function, np.asarray(output))
@@ -74,7 +74,7 @@ def run_onnxruntime(function: onnx.FunctionProto, leaves: Sequence[Array]) -> Ar
         raise Unsupported("onnxruntime is not installed; it comes with the extra `onnx`") from fault
 
     # Numpy arrays of most small types cannot be handed over, initializers of all of them can.
-    model = _model(function)
+    model = model_of(function)
     for name, array in _inputs(function, leaves).items():
         model.graph.initializer.append(numpy_helper.from_array(array, name))
     del model.graph.input[:]
@@ -118,7 +118,7 @@ def _native(array: Array, element: int) -> Array:
     return array
 
 
-def _model(function: onnx.FunctionProto) -> onnx.ModelProto:
+def model_of(function: onnx.FunctionProto) -> onnx.ModelProto:
     """A model whose graph is the function's body, typed by its ValueInfos."""
     types = {info.name: info for info in function.value_info}
     names = [*function.input, *function.output]
