@@ -9,14 +9,16 @@ from typing import Final
 
 from ninfer_core.findings import Finding
 from ninfer_core.schemes.structs.constants import MAX_UINT64
-from ninfer_core.schemes.structs.contents import check_contents
+from ninfer_core.schemes.structs.contents import check_contents, check_names, constants_of, has_dots
 from ninfer_core.schemes.structs.faults import Faults
 from ninfer_core.schemes.structs.layout import Laid, lay_out
 from ninfer_core.schemes.structs.limits import LIMITS, Limits
 from ninfer_core.schemes.structs.model import Declaration, Value
 from ninfer_core.schemes.structs.parameters import check_parameters
 from ninfer_core.schemes.structs.payload import check_payload
-from ninfer_core.schemes.structs.reach import INLINE, Reached, reach
+from ninfer_core.schemes.structs.plans import unroll
+from ninfer_core.schemes.structs.reach import INLINE, Reached, place_of, reach
+from ninfer_core.schemes.structs.walk import Node
 
 # Faults that leave the size what it is.
 _SIZED_ANYWAY: Final = frozenset(
@@ -44,16 +46,19 @@ def check_value(
     `inline_bytes` is the length of the inline payload where its bytes are not in `value.data`.
     """
     faults = Faults()
-    reached = _select(model, value, limits, faults)
-    if reached is not None:
-        laid = judge(reached, value.dims, limits, faults)
-        if laid is not None:
-            inline = len(value.data) if inline_bytes is None else inline_bytes
-            check_payload(laid.bits, value, inline, faults)
+    reached = select(model, value, limits, faults)
+    laid = None if reached is None else judge(reached, value.dims, limits, faults)
+    if reached is not None and laid is not None:
+        sized = len(faults.findings)
+        inline = len(value.data) if inline_bytes is None else inline_bytes
+        check_payload(laid.bits, value, inline, faults)
+        if not sized:
+            check_signatures(reached, laid, value.dims, faults)
     return list(faults.findings.items)
 
 
-def _select(model: tuple[Declaration, ...], value: Value, limits: Limits, faults: Faults) -> Reached | None:
+def select(model: tuple[Declaration, ...], value: Value, limits: Limits, faults: Faults) -> Reached | None:
+    """The declarations of the type that a value selects, or None after `bad_type_sentinel`."""
     given = value.declaration is not None
     if value.type < INLINE or (value.type == INLINE) is not given:
         found = f"type {value.type} {'with' if given else 'without'} struct_type"
@@ -68,7 +73,8 @@ def judge(reached: Reached, dims: tuple[int, ...], limits: Limits, faults: Fault
 
     Adds `size_overflow` and `limit_leaves` beside those of the other modules.
     """
-    check_contents(tuple(reached.all_nodes()), limits, faults)
+    nodes = tuple(reached.all_nodes())
+    check_contents(nodes, limits, faults)
     check_parameters(reached, dims, limits, faults)
     if any(finding.code not in _SIZED_ANYWAY for finding in faults.findings):
         return None
@@ -77,4 +83,30 @@ def judge(reached: Reached, dims: tuple[int, ...], limits: Limits, faults: Fault
         message = f"more than {MAX_UINT64:,} bits."
         faults.add("size_overflow", laid.overflow.place, message, f"at most {MAX_UINT64}", "more")
         return None
+    _check_paths(nodes, laid, limits, faults)
     return laid
+
+
+def check_signatures(reached: Reached, laid: Laid, dims: tuple[int, ...], faults: Faults) -> None:
+    """The functions of the root; those of declarations below it do not count (section 1).
+
+    Adds `decoder_signature`, `decoder_restriction` and `encoder_signature`.
+    """
+    index = reached.downwards()[0]
+    root = reached.declarations[index]
+    if root.decoder is not None or root.encoder is not None:
+        # Imported here, so that a type without functions is checked without ONNX.
+        from ninfer_core.schemes.functions.signatures import check_functions
+
+        check_functions(root, unroll(laid), dims, laid.bits // 8, faults, place_of(index))
+
+
+def _check_paths(nodes: tuple[Node, ...], laid: Laid, limits: Limits, faults: Faults) -> None:
+    total = laid.leaves + sum(1 for _ in constants_of(nodes))
+    if total > limits.leaves:
+        limit = limits.leaves
+        message = f"{total:,} leaves are more than {limit:,}."
+        faults.add("limit_leaves", nodes[0].place, message, limit, total, limit=limit)
+    elif not faults.findings.items and has_dots(nodes):
+        # Names with dots can make one path of two ways; without them only repeated names can.
+        check_names((plan.path or "(root)" for plan in unroll(laid)), "leaves", "leaf", faults)

@@ -91,6 +91,22 @@ def _check_leaves(nodes: tuple[Node, ...], faults: Faults) -> None:
                         faults.add("bad_component_width", f"{place}[{index}]", message, expected, part.bits)
 
 
+def has_dots(nodes: tuple[Node, ...]) -> bool:
+    """Whether a name of a field or component has a dot in it, as the paths of leaves have between names."""
+    names = (
+        part.name
+        for node in nodes
+        for part in (
+            node.type.fields
+            if isinstance(node.type, Structure)
+            else node.type.components
+            if isinstance(node.type, PackedArray)
+            else ()
+        )
+    )
+    return any("." in name for name in names)
+
+
 def constants_of(nodes: Iterable[Node]) -> Iterable[tuple[str, Constant]]:
     """Each constant with its place."""
     for node in nodes:
