@@ -1,0 +1,143 @@
+"""Kernels of the GGML types whose sub-blocks have scales of their own: Q2_K to Q6_K and IQ4_XS; see `compiled.ggml`."""
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ninfer_core.schemes.compiled.cache import inline, kernel
+from ninfer_core.schemes.compiled.halves import half, settle
+
+Array = NDArray[Any]
+
+
+@inline
+def pair(byte: int, place: int) -> int:
+    """Two bits of a byte, by their place from 0 to 3."""
+    return np.int32(byte >> np.uint8(2 * place)) & np.int32(3)  # type: ignore[return-value]
+
+
+@inline
+def bit(byte: int, place: int) -> int:
+    """One bit of a byte."""
+    return np.int32(byte >> np.uint8(place)) & np.int32(1)  # type: ignore[return-value]
+
+
+@inline
+def nibble(byte: int, place: int) -> int:
+    """The low nibble of a byte at 0, the high one at 1."""
+    return np.int32(byte >> np.uint8(4 * place)) & np.int32(15)  # type: ignore[return-value]
+
+
+@kernel
+def q2_k(blocks: Array, table: Array, out: Array) -> None:
+    """(d L) q - (dmin M)."""
+    for i in range(len(blocks)):
+        block, values = blocks[i], out[i]
+        d, dmin = half(block[80], block[81]), half(block[82], block[83])
+        for k in range(16):
+            step, least = d * np.float32(nibble(block[k], 0)), dmin * np.float32(nibble(block[k], 1))
+            h, s = k // 8, k // 2 % 4
+            codes, target = block[16 + 32 * h + 16 * (k % 2) :], values[16 * k : 16 * k + 16]
+            for m in range(16):
+                target[m] = step * np.float32(pair(codes[m], s)) - least
+        settle(d + dmin, values)
+
+
+@kernel
+def q3_k(blocks: Array, table: Array, out: Array) -> None:
+    """(d sc) (q - 4 + 4 h)."""
+    for i in range(len(blocks)):
+        block, values = blocks[i], out[i]
+        d, scales = half(block[108], block[109]), block[96:108]
+        for k in range(16):
+            scale = nibble(scales[k % 8], k // 8) | pair(scales[8 + k % 4], k // 4) << 4
+            step = d * np.float32(np.int32(scale) - np.int32(32))
+            h, s = k // 8, k // 2 % 4
+            mask, codes = block[16 * (k % 2) :], block[32 + 32 * h + 16 * (k % 2) :]
+            target = values[16 * k : 16 * k + 16]
+            for m in range(16):
+                code = pair(codes[m], s) + np.int32(bit(mask[m], k // 2) << np.int32(2)) - np.int32(4)
+                target[m] = step * np.float32(np.int32(code))
+        settle(d, values)
+
+
+@inline
+def six_bits(scales: Array, j: int) -> tuple[float, float]:
+    """Scale and min of sub-block j out of twelve bytes (S6)."""
+    if j < 4:
+        return np.float32(scales[j] & np.uint8(63)), np.float32(scales[j + 4] & np.uint8(63))  # type: ignore[return-value]
+    scale = nibble(scales[j + 4], 0) | pair(scales[j - 4], 3) << 4
+    least = nibble(scales[j + 4], 1) | pair(scales[j], 3) << 4
+    return np.float32(scale), np.float32(least)  # type: ignore[return-value]
+
+
+@kernel
+def q4_k(blocks: Array, table: Array, out: Array) -> None:
+    """(d sc) q - (dmin mn)."""
+    for i in range(len(blocks)):
+        block, values = blocks[i], out[i]
+        d, dmin = half(block[0], block[1]), half(block[2], block[3])
+        for j in range(8):
+            scale, least = six_bits(block[4:16], j)
+            step, least = d * scale, dmin * least
+            codes, target = block[16 + 32 * (j // 2) :], values[32 * j : 32 * j + 32]
+            for m in range(32):
+                target[m] = step * np.float32(nibble(codes[m], j % 2)) - least
+        settle(d + dmin, values)
+
+
+@kernel
+def q5_k(blocks: Array, table: Array, out: Array) -> None:
+    """As Q4_K with a fifth bit."""
+    for i in range(len(blocks)):
+        block, values = blocks[i], out[i]
+        d, dmin = half(block[0], block[1]), half(block[2], block[3])
+        for j in range(8):
+            scale, least = six_bits(block[4:16], j)
+            step, least = d * scale, dmin * least
+            fifth, codes = block[16:48], block[48 + 32 * (j // 2) :]
+            target = values[32 * j : 32 * j + 32]
+            for m in range(32):
+                code = nibble(codes[m], j % 2) | np.int32(bit(fifth[m], j) << np.int32(4))
+                target[m] = step * np.float32(np.int32(code)) - least
+        settle(d + dmin, values)
+
+
+@kernel
+def q6_k(blocks: Array, table: Array, out: Array) -> None:
+    """(d sc) (q - 32)."""
+    for i in range(len(blocks)):
+        block, values = blocks[i], out[i]
+        d = half(block[208], block[209])
+        for k in range(16):
+            step = d * np.float32(np.int8(block[192 + k]))
+            h, s = k // 8, k // 2 % 4
+            ql, qh = block[64 * h + 16 * (k % 4) :], block[128 + 32 * h + 16 * (k % 2) :]
+            target = values[16 * k : 16 * k + 16]
+            for m in range(16):
+                code = nibble(ql[m], k // 4 % 2) | np.int32(pair(qh[m], s) << np.int32(4))
+                target[m] = step * np.float32(np.int32(code) - np.int32(32))
+        settle(d, values)
+
+
+@kernel
+def iq4_xs(blocks: Array, levels: Array, out: Array) -> None:
+    """(d ls) T[q]."""
+    scaled = np.empty(16, np.float32)
+    for i in range(len(blocks)):
+        block, values = blocks[i], out[i]
+        d = half(block[0], block[1])
+        for g in range(8):
+            scale = nibble(block[4 + g // 2], g % 2) | pair(block[2 + g // 4], g % 4) << 4
+            step = d * np.float32(np.int32(scale) - np.int32(32))
+            for k in range(16):
+                scaled[k] = step * levels[k]
+            codes, target = block[8 + 16 * g :], values[32 * g : 32 * g + 32]
+            for j in range(16):
+                target[j] = scaled[codes[j] & np.uint8(15)]
+                target[j + 16] = scaled[codes[j] >> np.uint8(4)]
+        settle(d, values)
+
+
+KERNELS: Final = {"Q2_K": q2_k, "Q3_K": q3_k, "Q4_K": q4_k, "Q5_K": q5_k, "Q6_K": q6_k, "IQ4_XS": iq4_xs}
