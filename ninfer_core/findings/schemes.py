@@ -172,14 +172,17 @@ SCHEMES: tuple[Definition, ...] = (
         "Quantize the tensor again from its source.",
         where="part: the place at fault",
     ),
-    error(
+    Definition(
         "scheme.dialect_contradicted",
         None,
+        "error",
         "The content contradicts the convention that the label states.",
         "A file labelled for one tool and written by another: zero points stored minus one or not, a global scale that "
         "multiplies or divides, nibbles in the other order.",
         "Correct the label, not the weights, once a comparison with the source has shown which convention holds.",
-        where="part: the array; stated, likely: the conventions; confidence: certain, strong or weak",
+        where="part: the array; dialect: what is in question; stated, likely: the conventions; confidence: certain, "
+        "strong or weak",
+        severity_by="how sure it is: an advisory where the confidence is weak",
     ),
     error(
         "scheme.zero_point_unrepresentable",

@@ -166,7 +166,7 @@ def _bare(shape: Shape) -> Shape:
     return shape
 
 
-def _prepared(form: Form, parts: Parts, shape: Shape, given: Mapping[str, Any]) -> tuple[Parts, Params]:
+def prepared(form: Form, parts: Parts, shape: Shape, given: Mapping[str, Any]) -> tuple[Parts, Params]:
     """The parts as stated and the complete parameters, of a request that fits. Raises: SchemeRefused."""
     params = complete(form, given)
     refusal = Refusal(form.name)
@@ -192,7 +192,7 @@ def decode(
 
     Raises: SchemeRefused.
     """
-    parts, params = _prepared(form, parts, shape, given)
+    parts, params = prepared(form, parts, shape, given)
     run = form.decode if plain or form.fast is None else form.fast
     with np.errstate(all="ignore"):  # infinities and NaN are numbers like others here; `check` judges them
         values = run(parts, shape, params)
@@ -205,7 +205,7 @@ def decode(
 def check(form: Form, parts: Parts, shape: Shape, given: Mapping[str, Any]) -> list[Finding]:
     """Every finding about the parts: their structure, or, where that is right, the words in them."""
     try:
-        parts, params = _prepared(form, parts, shape, given)
+        parts, params = prepared(form, parts, shape, given)
     except SchemeRefused as refused:
         return list(refused.findings.items)
     findings = Findings()
