@@ -1,4 +1,4 @@
-"""What the rows of a run, a conversion and a comparison have in common: each is the answer to one job, given once."""
+"""What runs, conversions, comparisons and checks of schemes have in common: each is the answer to one job, given once."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, TypeVar
@@ -7,11 +7,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from service.records.events import require_open
-from service.records.models import Base, Comparison, Conversion, Run
+from service.records.models import Base, Comparison, Conversion, Run, SchemeCheck
 from service.records.rows import insert_new, values
 from service.records.types import now
 
-OfJob = TypeVar("OfJob", Run, Conversion, Comparison)
+OfJob = TypeVar("OfJob", Run, Conversion, Comparison, SchemeCheck)
 
 _OWNS: Final = {
     Run: "run_id",

@@ -6,7 +6,7 @@ from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from service.records.events import OPEN, add_event, events, locked, require_open
-from service.records.models import Artifact, Comparison, Conversion, Job, Run, SelfCheck
+from service.records.models import Artifact, Comparison, Conversion, Job, Run, SchemeCheck, SelfCheck
 from service.records.pages import Page, cut, decode, encode, fetched, identifier
 from service.records.rows import insert_new, values
 from service.records.shards import (
@@ -183,7 +183,12 @@ def finish(
 
 def _ending(session: Session, found: Job) -> dict[str, Any]:
     data: dict[str, Any] = {"state": found.state}
-    for name, model in (("run", Run), ("conversion", Conversion), ("comparison", Comparison)):
+    for name, model in (
+        ("run", Run),
+        ("conversion", Conversion),
+        ("comparison", Comparison),
+        ("scheme_check", SchemeCheck),
+    ):
         made = session.execute(select(model.id, model.verdict).where(model.job_id == found.id)).first()
         if made is not None:
             data[name] = made[0]

@@ -240,7 +240,7 @@ class Job(OfProject, Base):
         ),
     )
     id: Mapped[str] = mapped_column(ID, primary_key=True)
-    type: Mapped[str] = mapped_column(HostileString(20))  # verify, convert, compare, selfcheck
+    type: Mapped[str] = mapped_column(HostileString(20))  # verify, convert, compare, selfcheck, scheme
     state: Mapped[str] = mapped_column(HostileString(20))
     request: Mapped[Any] = mapped_column(Json)  # normalised: digests and ids, never documents
     request_digest: Mapped[str] = mapped_column(DIGEST)  # of the body as it was sent
@@ -573,6 +573,29 @@ class SelfCheckResult(OfProject, Base):
     equal_runs: Mapped[int]
     bytes_per_second: Mapped[float | None]
     copy_ratio: Mapped[float | None]
+
+
+class SchemeCheck(OfProject, Base):
+    """Stored arrays held against a scheme, or a payload against a struct type; `verdict` and `document` are set once."""
+
+    __tablename__ = "scheme_checks"
+    __table_args__ = (
+        Index(None, "project_id", "id"),
+        Index(None, "project_id", "form", "id"),
+        CheckConstraint("subject IN ('parts', 'struct')", "subject"),
+        CheckConstraint("verdict IN ('passed', 'failed', 'incomplete')", "verdict"),
+    )
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
+    job_id: Mapped[str] = mapped_column(ID, ForeignKey("jobs.id"), unique=True)
+    subject: Mapped[str] = mapped_column(HostileString(10))
+    form: Mapped[str | None] = mapped_column(HostileString(100))  # of the catalogue; null for a struct type
+    verdict: Mapped[str | None] = mapped_column(HostileString(20))
+    errors: Mapped[int | None]  # error findings
+    advisories: Mapped[int | None]
+    # `ninfer-gate/scheme-check/1` or `ninfer-gate/struct-check/1`, findings and all: lists do without.
+    document: Mapped[Any] = mapped_column(Json, nullable=True, deferred=True)
+    created_at: Mapped[datetime]
+    finished_at: Mapped[datetime | None]
 
 
 class Worker(Base):

@@ -19,7 +19,7 @@ _WEIGHT: Final = (4096, 4096)
 
 EXAMPLES: Final[Mapping[str, Example]] = {
     "aqlm": Example(_WEIGHT, {"num_codebooks": 2, "bits": 8}),
-    "exl2": Example(_WEIGHT),
+    "exl2": Example(_WEIGHT, {"groups": (8, 128, 6, 256, 5, 512, 4, 2176, 3, 1024)}),
     "exl3": Example(_WEIGHT, {"bits": 3}),
     "quip_sharp_e8p": Example(_WEIGHT),
     "spqr": Example(_WEIGHT),
