@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ninfer_core.schemes.structs.faults import fault
 from ninfer_core.schemes.structs.limits import Limits
+from ninfer_core.schemes.structs.numbers import word_type
 from ninfer_core.schemes.structs.plans import LeafPlan
 
 _MAX_PHASES: Final = 512
@@ -26,7 +27,7 @@ def read_words(plan: LeafPlan, source: memoryview, limits: Limits) -> NDArray[An
 
     Raises: StructFault `limit_values`.
     """
-    dtype = np.dtype(f"<u{_container_bytes(plan.bits)}")
+    dtype = word_type(plan.bits)
     strides = plan.strides_bits if plan.constant is None else _packed_strides(plan)
     _check_shape(plan, dtype.itemsize)
     if 0 in plan.shape:
@@ -45,10 +46,6 @@ def read_words(plan: LeafPlan, source: memoryview, limits: Limits) -> NDArray[An
     (_by_phase if few else _by_place)(plan, source, strides, words)
     words.setflags(write=False)
     return words
-
-
-def _container_bytes(bits: int) -> int:
-    return next(size for size in (1, 2, 4, 8) if bits <= size * 8)
 
 
 def _packed_strides(plan: LeafPlan) -> tuple[int, ...]:
@@ -100,7 +97,7 @@ def _joined(
     pieces: Iterator[NDArray[Any]], bits: int, shift: NDArray[np.uint8] | np.uint8, touched: int
 ) -> NDArray[Any]:
     """Words of `bits` bits that begin `shift` bits into their first byte, of the bytes that they touch: up to nine."""
-    work = np.dtype(f"<u{_container_bytes(min(8, touched) * 8)}").type
+    work = word_type(min(8, touched) * 8).type
     words: NDArray[Any] = next(pieces).astype(work)
     for at, piece in enumerate(islice(pieces, 7), start=1):
         words |= piece.astype(work) << work(8 * at)

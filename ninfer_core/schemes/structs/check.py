@@ -14,14 +14,14 @@ from ninfer_core.schemes.structs.faults import Faults
 from ninfer_core.schemes.structs.layout import Laid, lay_out
 from ninfer_core.schemes.structs.limits import LIMITS, Limits
 from ninfer_core.schemes.structs.model import Declaration, Value
-from ninfer_core.schemes.structs.parameters import check_parameters
+from ninfer_core.schemes.structs.parameters import check_dims, check_parameters
 from ninfer_core.schemes.structs.payload import check_payload
 from ninfer_core.schemes.structs.plans import unroll
 from ninfer_core.schemes.structs.reach import INLINE, Reached, place_of, reach
 from ninfer_core.schemes.structs.walk import Node
 
 # Faults that leave the size what it is.
-_SIZED_ANYWAY: Final = frozenset(
+SIZED_ANYWAY: Final = frozenset(
     f"struct.{code}"
     for code in (
         "missing_name",
@@ -75,13 +75,12 @@ def judge(reached: Reached, dims: tuple[int, ...], limits: Limits, faults: Fault
     """
     nodes = tuple(reached.all_nodes())
     check_contents(nodes, limits, faults)
-    check_parameters(reached, dims, limits, faults)
-    if any(finding.code not in _SIZED_ANYWAY for finding in faults.findings):
+    check_parameters(reached, limits, faults)
+    check_dims(reached, dims, faults)
+    if any(finding.code not in SIZED_ANYWAY for finding in faults.findings):
         return None
-    laid = lay_out(reached, dims)
-    if laid.overflow is not None:
-        message = f"more than {MAX_UINT64:,} bits."
-        faults.add("size_overflow", laid.overflow.place, message, f"at most {MAX_UINT64}", "more")
+    laid = lay_out(reached, dims)[reached.downwards()[0]]
+    if overflows(laid, faults):
         return None
     _check_paths(nodes, laid, limits, faults)
     return laid
@@ -99,6 +98,15 @@ def check_signatures(reached: Reached, laid: Laid, dims: tuple[int, ...], faults
         from ninfer_core.schemes.functions.signatures import check_functions
 
         check_functions(root, unroll(laid), dims, laid.bits // 8, faults, place_of(index))
+
+
+def overflows(laid: Laid, faults: Faults) -> bool:
+    """Whether a size does not fit 64 bits; adds `size_overflow` then."""
+    if laid.overflow is None:
+        return False
+    message = f"more than {MAX_UINT64:,} bits."
+    faults.add("size_overflow", laid.overflow.place, message, f"at most {MAX_UINT64}", "more")
+    return True
 
 
 def _check_paths(nodes: tuple[Node, ...], laid: Laid, limits: Limits, faults: Faults) -> None:

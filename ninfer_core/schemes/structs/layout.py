@@ -75,14 +75,13 @@ class Laid:
     overflow: Node | None = None
 
 
-def lay_out(reached: Reached, dims: tuple[int, ...]) -> Laid:
-    """The layout of a root without a fault; what it refers to is laid out once, however often it is used."""
+def lay_out(reached: Reached, dims: tuple[int, ...]) -> Mapping[int, Laid]:
+    """The layout of each declaration, none of which has a fault; one that is used often is laid out once."""
     known: dict[int, Laid] = {}
-    shared = Laid(0, 0, Parts((), ()))
     for index in reached.declarations:
         laid = _lay(reached.nodes[index][0], known, dims)
-        known[index] = shared = Laid(laid.bits, laid.leaves, Shared(index, laid), laid.overflow)
-    return shared
+        known[index] = Laid(laid.bits, laid.leaves, Shared(index, laid), laid.overflow)
+    return known
 
 
 def _lay(node: Node, known: Mapping[int, Laid], dims: tuple[int, ...]) -> Laid:

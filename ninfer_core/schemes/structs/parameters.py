@@ -17,9 +17,12 @@ def counts_of(nodes: tuple[Node, ...]) -> Iterator[tuple[Node, Count]]:
             yield node, node.type.count
 
 
-def check_parameters(reached: Reached, dims: tuple[int, ...], limits: Limits, faults: Faults) -> None:
-    """Adds `parametric_nested`, `dims_index_out_of_range`, `unused_dimension_parameter`, `dims_count_mismatch`,
-    `value_invalid` and `limit_dimension_parameters`."""
+def check_parameters(reached: Reached, limits: Limits, faults: Faults) -> None:
+    """What declarations list and use.
+
+    Adds `parametric_nested`, `dims_index_out_of_range`, `unused_dimension_parameter`, `value_invalid` and
+    `limit_dimension_parameters`.
+    """
     for index in reached.downwards():
         _check_declaration(reached, index, limits, faults)
     for node in reached.all_nodes():
@@ -29,8 +32,6 @@ def check_parameters(reached: Reached, dims: tuple[int, ...], limits: Limits, fa
                 place = place_of(node.type.index)
                 message = f"{place} has parameters, so no other type can contain it."
                 faults.add("parametric_nested", node.place, message, "a type without parameters", place)
-    if reached.declarations:
-        _check_dims(reached, dims, faults)
 
 
 def _check_declaration(reached: Reached, index: int, limits: Limits, faults: Faults) -> None:
@@ -55,7 +56,10 @@ def _check_declaration(reached: Reached, index: int, limits: Limits, faults: Fau
             faults.add("unused_dimension_parameter", place, f"no count uses {name!r}.", "a count", "none")
 
 
-def _check_dims(reached: Reached, dims: tuple[int, ...], faults: Faults) -> None:
+def check_dims(reached: Reached, dims: tuple[int, ...], faults: Faults) -> None:
+    """The counts that a value gives to its root. Adds `dims_count_mismatch` and `value_invalid`."""
+    if not reached.declarations:
+        return
     parameters = len(reached.declarations[reached.downwards()[0]].dims_param)
     if len(dims) != parameters:
         message = f"{len(dims)} counts for {parameters} parameters."

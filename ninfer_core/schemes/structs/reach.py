@@ -1,7 +1,7 @@
 """The declarations that a root reaches, in an order in which each stands after what it refers to."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ninfer_core.schemes.structs.faults import Faults
@@ -47,6 +47,16 @@ def reach(
     elif search.exists(root, "value.type"):
         search.enter(root, model[root])
     search.run()
+    return Reached(search.done, search.nodes)
+
+
+def reach_all(model: tuple[Declaration, ...], limits: Limits, faults: Faults) -> Reached:
+    """The same from every declaration of a model, each looked at once."""
+    search = _Search(model, replace(limits, declarations=len(model)), faults)
+    for index, declaration in enumerate(model):
+        if index not in search.done:
+            search.enter(index, declaration)
+            search.run()
     return Reached(search.done, search.nodes)
 
 

@@ -7,9 +7,8 @@ component becomes the smallest unsigned type that holds it.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,22 +16,11 @@ from ninfer_core.schemes.structs.bits import read_words
 from ninfer_core.schemes.structs.faults import fault
 from ninfer_core.schemes.structs.limits import LIMITS, Limits
 from ninfer_core.schemes.structs.model import Declared
+from ninfer_core.schemes.structs.numbers import as_elements
 from ninfer_core.schemes.structs.plans import LeafPlan, unroll
 from ninfer_core.schemes.structs.sizes import laid_out
 
 Payload = bytes | bytearray | memoryview | NDArray[np.uint8]  # C-contiguous
-
-_NATIVE: Final[dict[str, Any]] = {
-    "FLOAT8E4M3FN": ml_dtypes.float8_e4m3fn,
-    "FLOAT8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
-    "FLOAT8E5M2": ml_dtypes.float8_e5m2,
-    "FLOAT8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
-    "FLOAT8E8M0": ml_dtypes.float8_e8m0fnu,
-    "BFLOAT16": ml_dtypes.bfloat16,
-    "FLOAT16": np.float16,
-    "FLOAT": np.float32,
-    "DOUBLE": np.float64,
-}
 
 
 @dataclass(frozen=True)
@@ -51,24 +39,7 @@ class LeafArray:
     @cached_property
     def array(self) -> NDArray[Any]:
         """The elements in the type that the module's text names. Raises: StructFault `limit_values`."""
-        return as_elements(self.words, self.plan)
-
-
-def as_elements(words: NDArray[Any], plan: LeafPlan) -> NDArray[Any]:
-    """Stored words as elements; a bool is true for any word but 0."""
-    element = plan.element
-    match element.kind:
-        case "bool":
-            truth: NDArray[Any] = words != 0
-            return truth
-        case "signed":
-            spare = words.dtype.itemsize * 8 - element.bits
-            signed = words.view(words.dtype.str.replace("u", "i"))
-            return signed if not spare else (words << spare).view(signed.dtype) >> spare
-        case "float" if element.name in _NATIVE:
-            return words.view(_NATIVE[element.name])
-        case _:
-            return words
+        return as_elements(self.words, self.plan.element)
 
 
 def leaves(declared: Declared, limits: Limits = LIMITS) -> tuple[LeafPlan, ...]:
