@@ -1,7 +1,8 @@
 """The canonical encoders: byte for byte what ggml's C library makes without importance weights (section 4, "Encoding").
 
 "x / d" is x times the binary32 reciprocal of the unrounded d, which becomes binary16 only when it is stored. Every
-function takes finite values [n, values] and fills zeroed records.
+function takes finite values [n, values] and fills zeroed records. Every operation rounds: a compiler that fuses a product
+and a sum picks another code at some ties.
 """
 
 from typing import Any, Final
@@ -124,8 +125,13 @@ def _largest_magnitude(values: Values) -> Values:
 
 def _largest(values: Values) -> Values:
     """The value of largest magnitude of each block, the first of equals; zero is positive."""
-    place = np.argmax(np.abs(values), axis=1)[:, None]
-    return np.take_along_axis(values, place, axis=1)[:, 0] + np.float32(0)
+    return _at(values, np.argmax(np.abs(values), axis=1)) + np.float32(0)
+
+
+def _at(values: Values, places: NDArray[np.intp]) -> Values:
+    """One value of each block."""
+    found: Values = np.take_along_axis(values, places[:, None], axis=1)[:, 0]
+    return found
 
 
 def _truncated(values: Values, top: int) -> Codes:
@@ -141,7 +147,7 @@ def _rounded(values: Values) -> Values:
 
 def _affine(values: Values, top: int) -> tuple[Words, Words, Codes]:
     """Words of d and m, and codes from 0 to `top`."""
-    least = values.min(axis=1)
+    least = _at(values, np.argmin(values, axis=1))  # the first of equals: a zero has a sign
     d = (values.max(axis=1) - least) / np.float32(top)
     codes = _truncated(_over(values - least[:, None], d) + np.float32(0.5), top)
     return _half(d), _half(least), codes
