@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from ninfer_core.findings import Finding, Findings
+from ninfer_core.schemes.dialects import examine
 from ninfer_core.schemes.form import Array, Form, Parts, Shape
 from ninfer_core.schemes.measures import Measures, comparable, measure, measures_json, report
 from ninfer_core.schemes.run import SchemeRefused, check, decode, implied_shape
@@ -12,6 +13,12 @@ from ninfer_core.schemes.run import SchemeRefused, check, decode, implied_shape
 SCHEME_CHECK_SCHEMA: Final = "ninfer-gate/scheme-check/1"
 Verdict = Literal["passed", "failed"]
 Extent = Literal["full", "none"]
+
+# Of parts that are no arrays of the form, so that no rule sees their words.
+_MISFIT: Final = frozenset(
+    f"scheme.{slug}"
+    for slug in ("parameter", "shape", "part_missing", "part_unknown", "part_dtype", "part_shape")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +92,16 @@ def check_parts(
         # The rules have said the same of the words; what they let pass is said here.
         known = {(one.code, one.message) for one in found}
         found += [one for one in refused.findings if (one.code, one.message) not in known]
+    misfit = any(one.code in _MISFIT for one in found)
+    if not misfit:
+        found += examine(
+            form, parts, shape, given, source if fit_source else reference if fit_reference else None
+        )
     return replace(
         unseen,
         shape=shape,
         findings=(*found, *findings),
-        words="none" if _misfit(found) else "full",
+        words="none" if misfit else "full",
         against_reference=to_reference,
         against_source=to_source,
     )
@@ -122,14 +134,3 @@ def checked_json(checked: Checked) -> dict[str, Any]:
         "findings": [finding_json(one) for one in checked.findings],
         "versions": versions(),
     }
-
-
-_MISFIT: Final = frozenset(
-    f"scheme.{slug}"
-    for slug in ("parameter", "shape", "part_missing", "part_unknown", "part_dtype", "part_shape")
-)
-
-
-def _misfit(findings: list[Finding]) -> bool:
-    """Whether the parts were no arrays of the form, so that no rule saw their words."""
-    return any(one.code in _MISFIT for one in findings)

@@ -3,6 +3,7 @@
 None of its names is a format, a layout, an alias, a recipe's `encode` or an option of `convert`.
 """
 
+from difflib import get_close_matches
 from typing import Final
 
 from ninfer_core.errors import UnknownName
@@ -24,7 +25,7 @@ def find(name: str) -> Scheme:
     for scheme in SCHEMES:
         if name in scheme.forms:
             return scheme
-    raise UnknownName("scheme", name, names())
+    raise UnknownName(SCHEMES.what, name, names())
 
 
 def names() -> tuple[str, ...]:
@@ -34,4 +35,10 @@ def names() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*SCHEMES.names, *spellings, *forms)))
 
 
-__all__ = ["SCHEMES", "Scheme", "find", "names"]
+def near(name: str) -> list[str]:
+    """Names of the catalogue that are spelled much like `name`."""
+    folded = {known.lower(): known for known in reversed(names())}
+    return [folded[match] for match in get_close_matches(name.lower(), folded, n=3, cutoff=0.7)]
+
+
+__all__ = ["SCHEMES", "Scheme", "find", "names", "near"]

@@ -3,19 +3,17 @@
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from ninfer_core.schemes.catalogue import Scheme
-from ninfer_core.schemes.catalogue.examples import EXAMPLES
+from ninfer_core.schemes.catalogue.examples import example_of
 from ninfer_core.schemes.catalogue.forms import forms_of
 from ninfer_core.schemes.drawing import Box
 from ninfer_core.schemes.form import REQUIRED, Form, Parameter, Part, Shape
 from ninfer_core.schemes.run import complete
-
-SCHEMES_SCHEMA: Final = "ninfer-gate/schemes/1"
 
 
 def part_bits(form: Form, shape: Shape, given: Mapping[str, Any]) -> dict[str, int]:
@@ -39,7 +37,7 @@ def bits_per_weight(form: Form, shape: Shape, given: Mapping[str, Any]) -> Fract
 
 def example_bits(form: Form) -> Fraction:
     """Bits per weight of the form's example."""
-    example = EXAMPLES[form.name]
+    example = example_of(form)
     return bits_per_weight(form, example.shape, example.params)
 
 
@@ -86,7 +84,7 @@ def scheme_json(scheme: Scheme) -> dict[str, Any]:
 
 def form_json(form: Form) -> dict[str, Any]:
     """Everything about a form but its functions."""
-    example = EXAMPLES[form.name]
+    example = example_of(form)
     return {
         "name": form.name,
         "kind": form.kind,

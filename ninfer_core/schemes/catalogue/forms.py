@@ -1,41 +1,36 @@
 """Every form of the catalogue, gathered from the rooms that define them."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Final
 
-from ninfer_core.errors import UnknownName
+from ninfer_core.errors import Usage
 from ninfer_core.registry import Closed
-from ninfer_core.schemes import lattice
+from ninfer_core.schemes import floating, ggml, integer, lattice
 from ninfer_core.schemes.catalogue import SCHEMES, Scheme, find
 from ninfer_core.schemes.form import Form
 
-FORMS: Final[Closed[Form]] = Closed("form of a scheme", *lattice.FORMS)
+FORMS: Final[Closed[Form]] = Closed(
+    "form of a scheme", *integer.FORMS, *floating.FORMS, *lattice.FORMS, *ggml.FORMS
+)
 
 
 def forms_of(scheme: Scheme) -> tuple[Form, ...]:
     """The forms of a scheme, the catalogue's own first."""
-    return tuple(FORMS[name] for name in scheme.forms)
+    return tuple(FORMS[name] for name in scheme.forms if name in FORMS)
 
 
 def form_of(name: str) -> Form:
-    """The form of that name, or the only one that files of a scheme hold. Raises: UnknownName."""
+    """The form of that name, or the only one that files of a scheme hold.
+
+    Raises: UnknownName with names that are spelled alike, Usage for a scheme of several forms.
+    """
     if name in FORMS:
         return FORMS[name]
     scheme = find(name)
     candidates = scheme.file or scheme.literal
     if len(candidates) != 1:
-        reason = f"it is a scheme of several forms, {' and '.join(candidates)}: name one"
-        raise UnknownName(FORMS.what, name, candidates, reason)
+        raise Usage(f"{name!r} has several forms, {', '.join(candidates)}: name one")
     return FORMS[candidates[0]]
-
-
-def near(name: str) -> list[str]:
-    """Names of the catalogue that are spelled much like `name`."""
-    folded = {
-        known.lower(): known for scheme in SCHEMES for known in (scheme.name, scheme.title, *scheme.forms)
-    }
-    return [folded[match] for match in get_close_matches(name.lower(), folded, n=3, cutoff=0.7)]
 
 
 SCHEME_OF_FORM: Final[Mapping[str, tuple[str, ...]]] = {

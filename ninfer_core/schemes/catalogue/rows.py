@@ -154,7 +154,7 @@ ROWS: Final = (
         "4.5",
         "Four-bit codes, columns of a word interleaved, with scale and zero point for each group.",
         ("awq_block128_resolved_uint4", "awq_block128_declared_int4"),
-        ("awq",),
+        ("awq", "awq_gemv"),
         (_SIGNED_WITH_ZERO, _CONSTANT_SCALE),
     ),
     Scheme(
