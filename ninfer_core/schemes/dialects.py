@@ -82,7 +82,7 @@ def examine(
 def _errors(
     dialect: Dialect, form: str, parts: Parts, shape: Shape, params: Params, values: Array
 ) -> dict[str, tuple[float, bool]]:
-    """Of each convention that decodes at all: its RMS error, infinite beside NaN, and whether every word is met."""
+    """Of each convention that decodes at all: its RMS error, infinite where there is none, and whether every word is met."""
     errors: dict[str, tuple[float, bool]] = {}
     for convention in dialect.conventions:
         try:
@@ -95,14 +95,16 @@ def _errors(
 
 def _error(read: Array, values: Array) -> tuple[float, bool]:
     word = np.dtype(f"u{values.dtype.itemsize}")
-    squares, equal = 0.0, True
+    squares, pairs, equal = 0.0, 0, True
     for start in range(0, read.size, _BLOCK):
         ours, theirs = read[start : start + _BLOCK], values[start : start + _BLOCK]
         equal = equal and np.array_equal(ours.astype(theirs.dtype).view(word), theirs.view(word))
-        apart = ours.astype(np.float64) - theirs.astype(np.float64)
+        numbers = np.isfinite(theirs)
+        apart = ours[numbers].astype(np.float64) - theirs[numbers].astype(np.float64)
         squares += float(np.sum(apart * apart))
-    rms = math.sqrt(squares / max(read.size, 1)) if squares >= 0 else math.inf
-    return (rms if math.isfinite(rms) else math.inf), equal
+        pairs += apart.size
+    rms = math.sqrt(squares / pairs) if pairs and math.isfinite(squares) else math.inf
+    return rms, equal
 
 
 def _by_errors(stated: str, errors: dict[str, tuple[float, bool]], content: Likely | None) -> Likely | None:
@@ -113,11 +115,11 @@ def _by_errors(stated: str, errors: dict[str, tuple[float, bool]], content: Like
     others = {name: error for name, error in errors.items() if name != stated}
     best = min(others, key=lambda name: others[name][0])
     error, exact = others[best]
-    if met or own * _WEAK <= error:
+    if met or (math.isfinite(own) and own * _WEAK <= error):
         return None
     if exact:
         return Likely(best, "certain", "it gives every word of the values compared with")
-    if not error * _WEAK <= own or math.isinf(error):
+    if math.isinf(error) or error * _WEAK > own:
         return content
     confidence: Confidence = "strong" if error * _STRONG <= own else "weak"
     return Likely(best, confidence, f"its error is {error:.4g} (RMS), that of the stated one {own:.4g}")

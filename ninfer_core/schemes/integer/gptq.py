@@ -132,24 +132,37 @@ def _wrapped(parts: Parts, _shape: Shape, params: Params, findings: Findings) ->
 
 
 def zeros_for(zeros: Array, bits: int, convention: str) -> Array:
-    """Zero points [groups, N] as the convention stores them: `gptq` (less one), `gptq_v2` (as they are).
+    """Zero points [groups, N] as a convention stores them: `gptq` less one, `gptq_v2` as they are, `none` not at all.
 
-    Raises: SchemeRefused with `scheme.zero_point_unrepresentable` for a zero that `gptq` could only wrap around.
+    Raises: SchemeRefused with `scheme.zero_point_unrepresentable` for a zero 0 that `gptq` could only wrap around, or
+    one that is not the 2^(bits-1) which a target without zero points (`none`) takes for granted.
     """
     if convention == "gptq_v2":
         return zeros
+    middle = 1 << bits - 1
+    if convention == "gptq":
+        wrong, expected, message = zeros < 1, "1 or more", "holds a zero point that has no place one below"
+    elif convention == "none":
+        wrong, expected = zeros != middle, str(middle)
+        message = f"holds a zero point other than {middle}, which has no place where none are stored"
+    else:
+        raise ValueError(f"{convention} is no convention of zero points")
     refusal = Refusal("gptq")
-    report(
-        refusal.findings,
-        "zero_point_unrepresentable",
-        "qzeros",
-        zeros < 1,
-        zeros,
-        "holds zero 0, which has no place one below",
-        "1 or more",
-        zero=0,
-    )
+    if wrong.any():
+        zero = int(zeros[wrong][0])
+        report(
+            refusal.findings,
+            "zero_point_unrepresentable",
+            "qzeros",
+            wrong,
+            zeros,
+            message,
+            expected,
+            zero=zero,
+        )
     refusal.settle()
+    if convention == "none":
+        return zeros[:0]
     less: Array = zeros - zeros.dtype.type(1)
     return less
 
