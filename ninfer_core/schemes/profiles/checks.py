@@ -1,0 +1,271 @@
+"""What makes a profile legal for a logical shape: every fault has a code (scheme specification, section 7)."""
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from ninfer_core.schemes.form import Shape
+from ninfer_core.schemes.hadamard import is_size
+from ninfer_core.schemes.profiles.check_blocks import check_function, check_structured_block
+from ninfer_core.schemes.profiles.check_floats import check_floating_point
+from ninfer_core.schemes.profiles.faults import Faults
+from ninfer_core.schemes.profiles.model import (
+    Cast,
+    Codebook,
+    FloatingPoint,
+    Function,
+    Linear,
+    Log,
+    Quantization,
+    Rotation,
+    Scale,
+    ScaleField,
+    ScaleFloat,
+    ScaleInt,
+    ScaleVector,
+    Sparse,
+    StructuredBlock,
+    Tiling,
+)
+from ninfer_core.schemes.profiles.numbers import concrete, finite, is_float, is_integer, whole
+from ninfer_core.schemes.profiles.tiles import cut
+from ninfer_core.schemes.structs.leaves import LEAVES
+
+MAX_EXACT: Final = 1 << 24  # integers up to here are binary32 numbers
+PREFIX: Final = "profile:"  # of the metadata keys that hold parameters
+
+
+def check(quantization: Quantization, shape: Shape) -> Faults:
+    """Every fault of a profile for a tensor of that shape, in the order of its levels."""
+    faults = Faults(quantization.name)
+    if not all(whole(size) for size in shape):
+        faults.add("count_not_concrete", "shape", "a dimension is no number", "counts", list(shape))
+        return faults
+    _check_level(quantization, shape, faults, 0)
+    return faults
+
+
+MAX_LEVELS: Final = 16
+
+
+def _check_level(quantization: Quantization, shape: Shape, outer: Faults, level: int) -> None:
+    faults = Faults(quantization.name, outer.findings)
+    if level > MAX_LEVELS:
+        faults.add("elements_illegal", "", f"more than {MAX_LEVELS} levels", MAX_LEVELS, level)
+        return
+    if quantization.data_type is not None and not is_float(quantization.data_type):
+        expected = "a floating-point scalar"
+        faults.add(
+            "storage_type", "data_type", "no type of a decoded tensor", expected, quantization.data_type
+        )
+    for key, _ in quantization.metadata:
+        if key.startswith(PREFIX) or key in ("quantize_op", "dequantize_op"):
+            faults.add("metadata_illegal", key, "a key of the translation itself", "another key", key)
+    for rotation, part in (
+        (quantization.pre_rotation, "pre_rotation"),
+        (quantization.post_rotation, "post_rotation"),
+    ):
+        if rotation is not None:
+            _check_rotation(rotation, part, shape, faults)
+    if not concrete(quantization.kind, faults):
+        return
+    kind = quantization.kind
+    _CHECKS[type(kind)](kind, shape, faults)
+    if isinstance(kind, Tiling) and not faults.any:
+        for element in kind.elem_quant:
+            _check_level(element, cut(kind, shape).tile, faults, level + 1)
+    if isinstance(kind, Sparse) and not faults.any:
+        _check_level(kind.base, shape, faults, level + 1)
+
+
+def _check_linear(kind: Linear, shape: Shape, faults: Faults) -> None:
+    if kind.storage_type not in LEAVES:
+        faults.add("storage_type", "storage_type", "no scalar", ", ".join(LEAVES.names), kind.storage_type)
+        return
+    own = LEAVES[kind.storage_type].bits
+    if not 1 <= kind.bits <= 64:
+        faults.add("bits_out_of_range", "bits", "no width of a code", "1 to 64", kind.bits)
+        return
+    if kind.leaf is not None and (kind.leaf not in LEAVES or LEAVES[kind.leaf].bits != kind.bits):
+        faults.add("storage_type", "leaf", "another width than `bits`", f"{kind.bits} bits", kind.leaf)
+    elif kind.leaf is None and kind.bits != own and kind.bits > 16:
+        faults.add("bits_out_of_range", "bits", "too wide for a stream of codes", "1 to 16", kind.bits)
+    if kind.bits > own:
+        faults.add("bits_out_of_range", "bits", f"more than {kind.storage_type} has", own, kind.bits)
+    if not (kind.axis == -1 or 0 <= kind.axis < len(shape)):
+        faults.add("axis_out_of_range", "axis", "none of the tensor", f"-1 to {len(shape) - 1}", kind.axis)
+        return
+    if kind.symmetric and any(_each(kind.zero_point)):
+        message = "a symmetric quantization has zero point 0"
+        faults.add("zero_point_symmetric", "zero_point", message, 0, kind.zero_point)
+    channels = shape[kind.axis] if kind.axis >= 0 else 1
+    if any(abs(zero) > MAX_EXACT for zero in _each(kind.zero_point)):
+        message = "binary32 does not hold it"
+        faults.add("zero_point_out_of_range", "zero_point", message, f"up to {MAX_EXACT:,}", kind.zero_point)
+    if isinstance(kind.zero_point, tuple) and len(kind.zero_point) != channels:
+        message = "not one for each index of the axis"
+        faults.add("zero_point_out_of_range", "zero_point", message, channels, len(kind.zero_point))
+    check_scale(kind.scale, channels, faults)
+
+
+def _each(zero_point: int | tuple[int, ...]) -> tuple[int, ...]:
+    return zero_point if isinstance(zero_point, tuple) else (zero_point,)
+
+
+def check_scale(scale: Scale, channels: int, faults: Faults) -> None:
+    """A scale that binary32 holds, of a type that scales have, and one for each channel."""
+    expected: object = "a finite binary32 number"
+    found: object = "another"
+    match scale:
+        case ScaleFloat(value=value):
+            good, found = finite(value), value
+        case ScaleInt(exponent=exponent):
+            good, expected, found = is_integer(exponent) and -149 <= exponent <= 127, "-149 to 127", exponent
+        case ScaleVector(values=values) if all(map(finite, values)):
+            good, expected, found = len(values) == channels, f"{channels} scales", len(values)
+        case ScaleVector():
+            good = False
+        case ScaleField(type=name):
+            good, expected, found = is_float(name), "a floating-point scalar", name
+    if not good:
+        faults.add("scale_illegal", "scale", "no scale", expected, found)
+
+
+def _check_codebook(kind: Codebook, shape: Shape, faults: Faults) -> None:
+    length = kind.books * kind.entries * kind.vector
+    if not kind.codebook_data or length != len(kind.codebook_data):
+        sizes = f"{kind.books} x {kind.entries} x {kind.vector}"
+        faults.add("codebook_size", "codebook_data", "its length is another", sizes, len(kind.codebook_data))
+        return
+    if not all(map(finite, kind.codebook_data)):
+        faults.add("codebook_size", "codebook_data", "an entry is not finite", "finite numbers", "others")
+    if math.prod(shape) % kind.vector:
+        message = f"{math.prod(shape):,} values are not made of whole entries"
+        faults.add("vector_size", "vector_size", message, "a divisor", kind.vector)
+    if kind.scale is not None:
+        check_scale(kind.scale, 1, faults)
+    if isinstance(kind.scale, ScaleVector):
+        faults.add("scale_illegal", "scale", "a codebook has no axis", "one scale", "a vector")
+    count, size, bits = kind.packed_count, kind.packed_bytes, kind.index_bits or 0
+    if (count is None) is not (size is None):
+        faults.add("index_packing", "packed_count", "stated without packed_bytes", size, count)
+    elif bits:
+        if not 1 <= bits <= 16 or kind.entries > 1 << bits:
+            faults.add("index_packing", "index_bits", f"{kind.entries} entries", "up to 16 bits", bits)
+        elif count is not None and size is not None and count * bits != 8 * size:
+            message = f"{count} indices of {bits} bits"
+            faults.add("index_packing", "packed_bytes", message, f"{count * bits / 8:g} bytes", size)
+    elif not count or not size:
+        faults.add("index_packing", "packed_count", "neither index_bits nor a packing", "one of them", "none")
+    elif count > 8 * size or kind.entries < 2:
+        faults.add("index_packing", "packed_count", "digits without content", f"up to {8 * size}", count)
+    elif kind.entries**count > 256**size:
+        message = f"{count} digits in base {kind.entries} are more than {size} bytes hold"
+        faults.add("base_n_capacity", "packed_count", message, f"{kind.entries}^n <= 256^{size}", count)
+
+
+def _check_sparse(kind: Sparse, shape: Shape, faults: Faults) -> None:
+    if not is_float(kind.outlier_data_type):
+        expected = "a floating-point scalar"
+        faults.add(
+            "outliers_illegal", "outlier_data_type", "holds no numbers", expected, kind.outlier_data_type
+        )
+    if kind.outliers > math.prod(shape):
+        message = "more than the tensor has values"
+        faults.add("outliers_illegal", "outliers", message, math.prod(shape), kind.outliers)
+    for part in ("outlier_threshold", "outlier_ratio"):
+        if not finite(getattr(kind, part)):
+            faults.add("outliers_illegal", part, "not finite", "a number", getattr(kind, part))
+
+
+def _check_log(kind: Log, shape: Shape, faults: Faults) -> None:
+    if not 1 <= kind.bits <= 16:
+        faults.add("bits_out_of_range", "bits", "no width of a code", "1 to 16", kind.bits)
+    if not finite(kind.base) or kind.base <= 0 or kind.base == 1:
+        faults.add("log_illegal", "base", "no base of a logarithm", "above 0, not 1", kind.base)
+    if not finite(kind.offset):
+        faults.add("log_illegal", "offset", "not finite", "a number", kind.offset)
+
+
+def _check_tiling(kind: Tiling, shape: Shape, faults: Faults) -> None:
+    if not kind.elem_quant:
+        faults.add("elements_illegal", "elem_quant", "no quantization of the tiles", "at least one", 0)
+    if len(set(kind.axes)) != len(kind.axes) or not all(0 <= axis < len(shape) for axis in kind.axes):
+        expected = f"different axes of {len(shape)}"
+        faults.add("axes_invalid", "axes", "not axes of the tensor", expected, list(kind.axes))
+    if kind.perm and sorted(kind.perm) != list(range(len(kind.axes))):
+        expected = f"0 to {len(kind.axes) - 1}, each once"
+        faults.add("perm_invalid", "perm", "no permutation of the axes", expected, list(kind.perm))
+    if len(kind.tile_shape) != (len(kind.axes) or 1):
+        message = "not one entry for each axis"
+        faults.add("tile_shape", "tile_shape", message, len(kind.axes) or 1, len(kind.tile_shape))
+    if faults.any:
+        return
+    tiles, quantizations = cut(kind, shape).count, len(kind.elem_quant)
+    alike = quantizations == 1
+    if (quantizations > tiles and not alike) or (kind.stacked and quantizations != tiles):
+        faults.add("elements_illegal", "elem_quant", "not one for each tile", tiles, quantizations)
+    if kind.stacked and (kind.axes or not all(map(_stacks, kind.elem_quant)) or not _alike(kind)):
+        message = (
+            "only linear tiles of a flattened tensor, alike but for scale and zero point, share their codes"
+        )
+        faults.add("elements_illegal", "stacked", message, "like linear tiles", "others")
+    if kind.shape_in_tile and quantizations != 1:
+        faults.add("elements_illegal", "shape_in_tile", "tiles differ", "one quantization", quantizations)
+
+
+def _stacks(element: Quantization) -> bool:
+    kind = element.kind
+    if not isinstance(kind, Linear) or element != Quantization(kind):
+        return False
+    return isinstance(kind.scale, ScaleFloat) and isinstance(kind.zero_point, int)
+
+
+def _alike(tiling: Tiling) -> bool:
+    def rest(element: Quantization) -> Any:
+        kind = element.kind
+        return isinstance(kind, Linear) and (
+            kind.storage_type, kind.bits, kind.symmetric, kind.axis, kind.leaf,
+        )  # fmt: skip
+
+    return len({rest(element) for element in tiling.elem_quant}) <= 1
+
+
+def _check_cast(kind: Cast, shape: Shape, faults: Faults) -> None:
+    if kind.storage_type not in LEAVES:
+        faults.add("storage_type", "storage_type", "no scalar", ", ".join(LEAVES.names), kind.storage_type)
+
+
+def _check_rotation(rotation: Rotation, part: str, shape: Shape, faults: Faults) -> None:
+    dims = rotation.dims
+    axis = -2 if part == "post_rotation" and len(dims) == 2 else -1  # a full post-rotation stands on the left
+    length = shape[axis] if len(shape) >= -axis else None
+    if rotation.matrix_type not in ("HADAMARD", "PLAIN"):
+        faults.add(
+            "rotation_illegal", f"{part}_type", "no such type", "HADAMARD, PLAIN", rotation.matrix_type
+        )
+    elif len(dims) not in (1, 2) or not all(is_integer(size) for size in dims) or len(set(dims)) != 1:
+        faults.add("rotation_illegal", f"{part}_dims", "not square", "[n] or [n, n]", list(dims))
+    elif dims[0] != length:
+        message = f"axis {axis} of the tensor has another size"
+        faults.add("rotation_illegal", f"{part}_dims", message, length, dims[0])
+    elif rotation.matrix_type == "HADAMARD" and (not is_size(dims[0]) or rotation.matrix):
+        message = "a power of two and no matrix"
+        faults.add("rotation_illegal", f"{part}_dims", "no Hadamard rotation", message, dims[0])
+    elif rotation.matrix_type == "PLAIN" and len(rotation.matrix) != math.prod(dims):
+        faults.add("rotation_illegal", part, "another size", math.prod(dims), len(rotation.matrix))
+    elif not all(map(finite, rotation.matrix)):
+        faults.add("rotation_illegal", part, "not finite", "finite numbers", "others")
+
+
+_CHECKS: Final[dict[type, Callable[[Any, Shape, Faults], None]]] = {
+    Linear: _check_linear,
+    Codebook: _check_codebook,
+    FloatingPoint: check_floating_point,
+    Sparse: _check_sparse,
+    Log: _check_log,
+    Function: check_function,
+    Tiling: _check_tiling,
+    Cast: _check_cast,
+    StructuredBlock: check_structured_block,
+}
