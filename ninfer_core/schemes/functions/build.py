@@ -62,8 +62,9 @@ class Builder:
     `inputs` are its tensors in canonical order. Equal constants become one node.
     """
 
-    def __init__(self, name: str, inputs: Sequence[Typed]) -> None:
+    def __init__(self, name: str, inputs: Sequence[Typed], opset: int = OPSET) -> None:
         self._name = name
+        self._opset = opset
         self._typed = tuple(inputs)
         self._nodes: list[onnx.NodeProto] = []
         self._constants: dict[tuple[str, tuple[int, ...], bytes], Tensor] = {}
@@ -104,7 +105,7 @@ class Builder:
             [item.name for item in self._typed],
             [name],
             self._nodes,
-            [helper.make_opsetid("", OPSET)],
+            [helper.make_opsetid("", self._opset)],
             value_info=[item.info for item in typed],
         )
 

@@ -1,0 +1,82 @@
+"""What the decoder of a form is written against: its leaves by name, and how many blocks, rows and values there are."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ninfer_core.schemes.form import Params, Shape
+from ninfer_core.schemes.functions.build import Builder, Tensor
+
+Tables = Callable[[Params], Mapping[str, NDArray[Any]]]
+LeafTypes = Callable[[Params], Mapping[str, str]]
+
+
+def _none(_params: Params) -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One decoder in the making. Names are the last ones of the leaves' paths."""
+
+    build: Builder
+    leaves: Mapping[str, Tensor]
+    shapes: Mapping[str, tuple[int, ...]]
+    shape: Shape
+    params: Params
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.leaves
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.leaves[name]
+
+    def real(self, name: str) -> Tensor:
+        """A leaf as FLOAT, exact."""
+        return self.build.cast(self.leaves[name], "FLOAT")
+
+    def real_as(self, name: str, *shape: int) -> Tensor:
+        """The same in another shape, as for broadcasting."""
+        return self.build.reshape(self.real(name), *shape)
+
+    def unsigned(self, name: str) -> Tensor:
+        """A leaf of signed words as the unsigned ones of the same bits."""
+        tensor = self.leaves[name]
+        return self.build.cast(tensor, f"U{tensor.element}") if tensor.element[0] == "I" else tensor
+
+    def looked_up(self, table: str, indices: Tensor) -> Tensor:
+        """Entries of a constant leaf as FLOAT."""
+        return self.build.cast(self.build.gather(self.leaves[table], indices), "FLOAT")
+
+    def repeated(self, x: Tensor, shape: Sequence[int], axis: int, each: int, length: int) -> Tensor:
+        """`x` of `shape` with every index along `axis` repeated, then cut to `length`."""
+        if shape[axis] * each < length:
+            raise ValueError(f"{shape[axis]} x {each} do not reach {length}")
+        before, after = list(shape[:axis]), list(shape[axis + 1 :])
+        apart = self.build.reshape(x, *before, shape[axis], 1, *after)
+        wide = self.build.expand(apart, *before, shape[axis], each, *after)
+        flat = self.build.reshape(wide, *before, shape[axis] * each, *after)
+        return flat if shape[axis] * each == length else self.build.cut(flat, axis, 0, length)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a file form is decoded by standard operators.
+
+    `tables` become constant fields of its struct type, as shared tables must; `types` are element types of parts whose
+    arrays hold plain words. The tensor that `decode` returns has the values in order, in any shape.
+    """
+
+    decode: Callable[[Frame], Tensor]
+    tables: Tables = _none
+    types: LeafTypes = _none
+    opset: int | None = None
+    notes: str = field(default="")
+
+
+def bare(table: NDArray[Any]) -> NDArray[Any]:
+    """A table as its constant holds it: little-endian and contiguous."""
+    return np.ascontiguousarray(table, dtype=table.dtype.newbyteorder("<"))

@@ -1,0 +1,89 @@
+"""The struct type that the parts of a form make, one after another, and the tables beside them as constants."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from ninfer_core.schemes.form import Array, Form, Params, Shape
+from ninfer_core.schemes.functions.frame import Recipe, bare
+from ninfer_core.schemes.run import Refusal
+from ninfer_core.schemes.structs.model import Array as ArrayType
+from ninfer_core.schemes.structs.model import Constant, Declaration, Declared, Field, Leaf, Structure, Type
+
+_ELEMENTS: Final[Mapping[str, str]] = {
+    "bool": "BOOL",
+    "uint8": "UINT8",
+    "uint16": "UINT16",
+    "uint32": "UINT32",
+    "uint64": "UINT64",
+    "int8": "INT8",
+    "int16": "INT16",
+    "int32": "INT32",
+    "int64": "INT64",
+    "float16": "FLOAT16",
+    "bfloat16": "BFLOAT16",
+    "float32": "FLOAT",
+    "float64": "DOUBLE",
+    "float8_e4m3fn": "FLOAT8E4M3FN",
+    "float8_e4m3fnuz": "FLOAT8E4M3FNUZ",
+    "float8_e5m2": "FLOAT8E5M2",
+    "float8_e5m2fnuz": "FLOAT8E5M2FNUZ",
+    "float8_e8m0fnu": "FLOAT8E8M0",
+}
+BLOCKS: Final = "blocks"  # the field of the payload, where constants stand beside it
+
+
+def layout(
+    form: Form, shape: Shape, params: Params, dtypes: Mapping[str, str] | None, recipe: Recipe | None
+) -> Declared:
+    """The struct type without a decoder; `params` are complete. Raises: SchemeRefused."""
+    tables = {} if recipe is None else recipe.tables(params)
+    if form.declare is not None:
+        declared = form.declare(shape, params)
+        if not tables:
+            return declared
+        root = declared.declarations[declared.root]
+        fields: list[Field] = [Field(BLOCKS, root.type)]
+        others = declared.declarations
+        wrapped = replace(root, type=Structure((*fields, *_constants(tables))))
+        return replace(
+            declared, declarations=(*others[: declared.root], wrapped, *others[declared.root + 1 :])
+        )
+    stored = form.stored(shape, params)
+    types = {} if recipe is None else recipe.types(params)
+    given = _given(form, dtypes)
+    fields = [
+        Field(part.name, _array(types.get(part.name) or _element(form, part.name, given), stored[part.name]))
+        for part in form.parts
+        if part.name in given
+    ]
+    declaration = Declaration(Structure((*fields, *_constants(tables))), name=form.name.upper())
+    return Declared((declaration,), 0)
+
+
+def _given(form: Form, dtypes: Mapping[str, str] | None) -> Mapping[str, str]:
+    if dtypes is None:
+        return {part.name: part.dtypes[0] for part in form.parts if not part.optional}
+    return dtypes
+
+
+def _element(form: Form, name: str, given: Mapping[str, str]) -> str:
+    if given[name] not in _ELEMENTS:
+        refusal = Refusal(form.name)
+        refusal.add("part_dtype", f"{name} has no struct type", ", ".join(_ELEMENTS), given[name], part=name)
+        refusal.settle()
+    return _ELEMENTS[given[name]]
+
+
+def _array(element: str, shape: Shape) -> Type:
+    type_: Type = Leaf(element)
+    for count in reversed(shape):
+        type_ = ArrayType(type_, count)
+    return type_
+
+
+def _constants(tables: Mapping[str, Array]) -> list[Field]:
+    return [
+        Field(name, constant=Constant(_ELEMENTS[table.dtype.name], table.shape, bare(table).tobytes()))
+        for name, table in tables.items()
+    ]
