@@ -1,7 +1,6 @@
 """What programs are told of the catalogue: schemes and forms as strict JSON values, for command line and service."""
 
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -9,20 +8,20 @@ import ml_dtypes
 import numpy as np
 
 from ninfer_core.schemes.catalogue import Scheme
-from ninfer_core.schemes.catalogue.examples import example_of
+from ninfer_core.schemes.catalogue.examples import Example, examples_of
 from ninfer_core.schemes.catalogue.forms import forms_of
 from ninfer_core.schemes.drawing import Box
-from ninfer_core.schemes.form import REQUIRED, Form, Parameter, Part, Shape
+from ninfer_core.schemes.form import REQUIRED, Form, Kind, Parameter, Part
 from ninfer_core.schemes.run import complete
 
 
-def part_bits(form: Form, shape: Shape, given: Mapping[str, Any]) -> dict[str, int]:
-    """Bits of each stored part whose size the shape and the parameters fix, optional parts left out.
+def part_bits(form: Form, example: Example) -> dict[str, int]:
+    """Bits of each stored part whose size is fixed by shape and parameters, of the optional ones those it has.
 
     Raises: SchemeRefused.
     """
-    stored = form.stored(shape, complete(form, given))
-    parts = {part.name: part for part in form.parts if not part.optional}
+    stored = form.stored(example.shape, complete(form, example.params))
+    parts = {part.name: part for part in form.parts if not part.optional or part.name in example.optional}
     return {
         name: math.prod(stored[name]) * _bits(part.dtypes[0])
         for name, part in parts.items()
@@ -30,28 +29,22 @@ def part_bits(form: Form, shape: Shape, given: Mapping[str, Any]) -> dict[str, i
     }
 
 
-def bits_per_weight(form: Form, shape: Shape, given: Mapping[str, Any]) -> Fraction:
+def bits_per_weight(form: Form, example: Example) -> Fraction:
     """Stored bits over weights, exactly. Raises: SchemeRefused."""
-    return Fraction(sum(part_bits(form, shape, given).values()), math.prod(shape))
-
-
-def example_bits(form: Form) -> Fraction:
-    """Bits per weight of the form's example."""
-    example = example_of(form)
-    return bits_per_weight(form, example.shape, example.params)
+    return Fraction(sum(part_bits(form, example).values()), math.prod(example.shape))
 
 
 def rounded(bits: Fraction) -> str:
-    """Bits per weight as people write them: up to four digits after the point, no zeros at the end."""
-    return f"{float(bits):.4f}".rstrip("0").removesuffix(".") if bits.denominator != 1 else f"{bits}.0"
+    """Bits per weight as people write them: up to four digits after the point, at least one."""
+    text = f"{float(bits):.4f}".rstrip("0")
+    return f"{text}0" if text.endswith(".") else text
 
 
-def span(forms: tuple[Form, ...]) -> str:
-    """Bits per weight of the forms' examples, lowest and highest; empty without forms."""
-    bits = sorted({example_bits(form) for form in forms})
-    if not bits:
-        return ""
-    return rounded(bits[0]) if len(bits) == 1 else f"{rounded(bits[0])} to {rounded(bits[-1])}"
+def span(scheme: Scheme, kind: Kind) -> str:
+    """Bits per weight of all examples of the scheme's forms of a kind, lowest and highest; empty without forms."""
+    bits = sorted(_figures(scheme, kind))
+    shown = list(dict.fromkeys(map(rounded, bits)))
+    return "" if not shown else shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
 
 
 def encodes(forms: tuple[Form, ...]) -> tuple[str, ...]:
@@ -71,8 +64,8 @@ def scheme_json(scheme: Scheme) -> dict[str, Any]:
         "aliases": list(scheme.aliases),
         "bits_per_weight": {
             "claimed": scheme.claimed or None,
-            "declared": {name: float(example_bits(form)) for name, form in _named(forms, "literal")},
-            "real": {name: float(example_bits(form)) for name, form in _named(forms, "file")},
+            "declared": _bits_json(scheme, "literal"),
+            "real": _bits_json(scheme, "file"),
         },
         "contradictions": list(scheme.contradictions),
         "apart": scheme.apart or None,
@@ -84,7 +77,6 @@ def scheme_json(scheme: Scheme) -> dict[str, Any]:
 
 def form_json(form: Form) -> dict[str, Any]:
     """Everything about a form but its functions."""
-    example = example_of(form)
     return {
         "name": form.name,
         "kind": form.kind,
@@ -97,24 +89,18 @@ def form_json(form: Form) -> dict[str, Any]:
         "arithmetic": form.arithmetic,
         "oracle": form.oracle,
         "notes": form.notes,
-        "example": {
-            "shape": list(example.shape),
-            "params": {name: _plain(value) for name, value in example.params.items()},
-            "bits_per_weight": float(example_bits(form)),
-        },
     }
 
 
-def sizes_json(form: Form, shape: Shape, given: Mapping[str, Any]) -> dict[str, Any]:
+def sizes_json(form: Form, example: Example) -> dict[str, Any]:
     """What a value of that shape takes, part by part. Raises: SchemeRefused."""
-    params = complete(form, given)
-    stored = form.stored(shape, params)
+    params = complete(form, example.params)
     return {
-        "shape": list(shape),
+        "shape": list(example.shape),
         "params": {name: _plain(value) for name, value in params.items()},
-        "parts": {name: list(counts) for name, counts in stored.items()},
-        "bits": part_bits(form, shape, given),
-        "bits_per_weight": float(bits_per_weight(form, shape, given)) if math.prod(shape) else None,
+        "parts": {name: list(counts) for name, counts in form.stored(example.shape, params).items()},
+        "bits": part_bits(form, example),
+        "bits_per_weight": float(bits_per_weight(form, example)) if math.prod(example.shape) else None,
     }
 
 
@@ -131,8 +117,21 @@ def box_json(box: Box) -> dict[str, Any]:
     }
 
 
-def _named(forms: tuple[Form, ...], kind: str) -> tuple[tuple[str, Form], ...]:
-    return tuple((form.name, form) for form in forms if form.kind == kind)
+def _figures(scheme: Scheme, kind: Kind) -> list[Fraction]:
+    return [
+        bits_per_weight(form, example)
+        for form in forms_of(scheme)
+        if form.kind == kind
+        for example in examples_of(form, scheme.name)
+    ]
+
+
+def _bits_json(scheme: Scheme, kind: Kind) -> dict[str, list[float]]:
+    return {
+        form.name: [float(bits_per_weight(form, example)) for example in examples_of(form, scheme.name)]
+        for form in forms_of(scheme)
+        if form.kind == kind
+    }
 
 
 def _part(part: Part) -> dict[str, Any]:
