@@ -50,9 +50,11 @@ class Dialect:
 @cache
 def dialects() -> tuple[Dialect, ...]:
     """Every dialect there is."""
+    from ninfer_core.schemes.floating.conventions import NVFP4_DIVISOR, NVFP4_FACTOR
     from ninfer_core.schemes.integer.conventions import GPTQ_ZERO_POINTS, NIBBLE_ORDER
+    from ninfer_core.schemes.ternary.conventions import BITNET_SCALE
 
-    return GPTQ_ZERO_POINTS, NIBBLE_ORDER
+    return GPTQ_ZERO_POINTS, NIBBLE_ORDER, NVFP4_DIVISOR, NVFP4_FACTOR, BITNET_SCALE
 
 
 def examine(

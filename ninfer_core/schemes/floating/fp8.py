@@ -86,8 +86,7 @@ def decode(parts: Parts, shape: Shape, params: Params) -> Values:
     if not values.size:
         return values
     _, runs = _grid(shape, params)
-    scaled: Values = values * _over(binary32(parts["scale"]), shape, runs)
-    return scaled
+    return np.asarray(values * _over(binary32(parts["scale"]), shape, runs))
 
 
 def encode(values: Values, params: Params) -> dict[str, Array]:

@@ -66,12 +66,11 @@ class Nvfp4:
             raise refuse_shape(self.name, packed, f"{self.packed} in whole blocks of {BLOCK // 2} bytes")
         return (*packed[:-1], packed[-1] * 2)
 
-    def scales(self, parts: Parts, *, divides: bool | None = None) -> Values:
-        """The scale of each block: the two scales first (R16), flat; `divides` reads the second one as stated."""
+    def scales(self, parts: Parts) -> Values:
+        """The scale of each block: the two scales first (R16), flat."""
         scales = small_floats.decode(_BLOCK_SCALE, words_of(parts[self.block_scale])).reshape(-1)
         second = binary32(parts[self.tensor_scale]).reshape(())
-        divisor = self.divides if divides is None else divides
-        products: Values = scales / second if divisor else scales * second
+        products: Values = scales / second if self.divides else scales * second
         return products
 
     def decode(self, parts: Parts, shape: Shape, params: Params) -> Values:
