@@ -3,7 +3,7 @@
 from types import MappingProxyType
 from typing import Final
 
-from ninfer_core.schemes.dialects import Dialect, Likely
+from ninfer_core.schemes.dialects import Confidence, Dialect, Likely
 from ninfer_core.schemes.form import Params, Parts, Shape, Values
 from ninfer_core.schemes.scales import binary32
 from ninfer_core.schemes.ternary.bitnet_hf import BITNET_HF, DIVIDES, MULTIPLIES
@@ -30,7 +30,7 @@ def _content(stated: str, parts: Parts, _shape: Shape, _params: Params) -> Likel
     if magnitude <= _LARGE:
         return None
     other = MULTIPLIES if stated == DIVIDES else DIVIDES
-    confidence = "strong" if magnitude > _TOO_LARGE else "weak"
+    confidence: Confidence = "strong" if magnitude > _TOO_LARGE else "weak"
     return Likely(other, confidence, f"every weight is {1 / magnitude:.4g} by it, {magnitude:.4g} as stated")
 
 
