@@ -18,8 +18,8 @@ _NAME: Final = "fp6_llm"
 _UNIT: Final = 64
 _LANES: Final = 32
 # Which element, counted from one as the tool does, has each place of a word from the top down (5.14).
-_LOW_ORDER: Final = (2, 6, 4, 8, 1, 5, 3, 7)
-_HIGH_ORDER: Final = (2, 6, 10, 14, 4, 8, 12, 16, 1, 5, 9, 13, 3, 7, 11, 15)
+LOW_ORDER: Final = (2, 6, 4, 8, 1, 5, 3, 7)
+HIGH_ORDER: Final = (2, 6, 10, 14, 4, 8, 12, 16, 1, 5, 9, 13, 3, 7, 11, 15)
 
 Codes = NDArray[np.uint8]
 Lanes = NDArray[np.uint8]  # [blocks, 32, 8]
@@ -78,7 +78,7 @@ def pack(codes: Codes) -> NDArray[np.uint8]:
     lanes = _to_lanes(codes).astype(np.uint32)
     # Two blocks share a word of high bits: sixteen values of a lane, those of the first block first.
     pairs = lanes.reshape(-1, 2, _LANES, 8).transpose(0, 2, 1, 3).reshape(-1, _LANES, 16)
-    high, low = _collect(pairs >> np.uint32(4), _HIGH_ORDER), _collect(lanes & np.uint32(15), _LOW_ORDER)
+    high, low = _collect(pairs >> np.uint32(4), HIGH_ORDER), _collect(lanes & np.uint32(15), LOW_ORDER)
     return np.concatenate([high.reshape(-1), low.reshape(-1)]).astype("<u4").view(np.uint8)
 
 
@@ -86,8 +86,8 @@ def unpack(prepacked: NDArray[np.uint8], shape: Shape) -> Codes:
     """The codes [out, in] of prepacked bytes."""
     words = np.ascontiguousarray(prepacked).view("<u4").astype(np.uint32)
     first, blocks = shape[0] * shape[1] // 16, shape[0] * shape[1] // 256
-    high = _spread(words[:first].reshape(-1, _LANES), _HIGH_ORDER).reshape(-1, _LANES, 2, 8)
-    low = _spread(words[first:].reshape(-1, _LANES), _LOW_ORDER)
+    high = _spread(words[:first].reshape(-1, _LANES), HIGH_ORDER).reshape(-1, _LANES, 2, 8)
+    low = _spread(words[first:].reshape(-1, _LANES), LOW_ORDER)
     lanes = high.transpose(0, 2, 1, 3).reshape(blocks, _LANES, 8) << np.uint32(4) | low
     return _from_lanes(lanes.astype(np.uint8), shape)
 
@@ -113,7 +113,7 @@ def encode(values: Values, params: Params) -> dict[str, Array]:
 
 
 def _word(params: Params) -> tuple[Slice, ...]:
-    return tuple(Slice(f"low bits of value {element}", 4) for element in reversed(_LOW_ORDER))
+    return tuple(Slice(f"low bits of value {element}", 4) for element in reversed(LOW_ORDER))
 
 
 FP6_LLM: Final = Form(

@@ -21,7 +21,7 @@ _NAME: Final = "eetq"
 _RUN: Final = 64  # inputs of one column before those of its neighbour
 _SIXTEEN: Final = 16
 # Which input of sixteen has each place, and then bytes 1 and 2 of every four exchanged (5.22).
-_ORDER: Final = (
+ORDER: Final = (
     np.array((0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15))
     .reshape(4, 4)[:, [0, 2, 1, 3]]
     .reshape(-1)
@@ -49,7 +49,7 @@ def unpack(stored: Codes, shape: Shape) -> Codes:
     runs = (outputs // 2, inputs // _RUN, 2, _RUN // _SIXTEEN, _SIXTEEN)
     biased = np.ascontiguousarray(stored).view(np.uint8).reshape(runs)
     ordered = np.empty_like(biased)
-    ordered[..., _ORDER] = biased
+    ordered[..., ORDER] = biased
     plain = ordered.transpose(1, 3, 4, 0, 2).reshape(shape)
     return (plain ^ _BIAS).view(np.int8)  # minus 128, modulo 256
 
@@ -60,7 +60,7 @@ def pack(codes: Codes) -> Codes:
     biased = np.ascontiguousarray(codes).view(np.uint8) ^ _BIAS
     pairs = biased.reshape(inputs // _RUN, _RUN // _SIXTEEN, _SIXTEEN, outputs // 2, 2)
     runs = pairs.transpose(3, 0, 4, 1, 2)
-    return np.ascontiguousarray(runs[..., _ORDER]).reshape(codes.shape).view(np.int8)
+    return np.ascontiguousarray(runs[..., ORDER]).reshape(codes.shape).view(np.int8)
 
 
 def decode(parts: Parts, shape: Shape, params: Params) -> Values:

@@ -14,7 +14,7 @@ from ninfer_core.schemes.scales import divided, finite_source, largest, sound_sc
 _NAME: Final = "paretoq"
 _TERNARY: Final = 0  # what the tool calls w_bits 0
 _CLIP: Final = np.float32(0.99)
-_STEPS: Final[Mapping[int, tuple[float, float]]] = {_TERNARY: (1.5, 0.0), 2: (2.0, 0.5)}  # levels n, offset h
+STEPS: Final[Mapping[int, tuple[float, float]]] = {_TERNARY: (1.5, 0.0), 2: (2.0, 0.5)}  # levels n, offset h
 
 
 def levels_of(w_bits: int) -> Values:
@@ -44,8 +44,8 @@ def _infer(stored: Mapping[str, Shape], params: Params) -> Shape:
 def decode(parts: Parts, shape: Shape, params: Params) -> Values:
     """Level over the number of steps, then times alpha, in binary32 (5.25); one, three and four bits have no steps."""
     levels, alpha = parts["levels"], parts["alpha"]
-    if params["w_bits"] in _STEPS:
-        levels = levels / np.float32(_STEPS[params["w_bits"]][0])
+    if params["w_bits"] in STEPS:
+        levels = levels / np.float32(STEPS[params["w_bits"]][0])
     scaled: Values = levels * alpha
     return scaled
 
@@ -61,8 +61,8 @@ def encode(values: Values, params: Params) -> dict[str, Array]:
     if w_bits == 1:
         return {"levels": np.where(values >= 0, np.float32(1), np.float32(-1)), "alpha": alpha}
     quotients = divided(values, np.broadcast_to(alpha, values.shape))
-    if w_bits in _STEPS:
-        steps, offset = (np.float32(number) for number in _STEPS[w_bits])
+    if w_bits in STEPS:
+        steps, offset = (np.float32(number) for number in STEPS[w_bits])
         levels = np.rint(np.clip(quotients, -_CLIP, _CLIP) * steps - offset) + offset
     else:
         half = 1 << (w_bits - 1)
@@ -79,7 +79,7 @@ def _factors(values: Values, w_bits: int, given: tuple[float, ...]) -> Values:
         mean = np.mean(np.abs(values), axis=1, keepdims=True, dtype=np.float64)
         return np.asarray(mean, np.float32)
     top = largest(values, 1)
-    return top if w_bits in _STEPS else np.asarray(top / np.float32((1 << (w_bits - 1)) - 1), np.float32)
+    return top if w_bits in STEPS else np.asarray(top / np.float32((1 << (w_bits - 1)) - 1), np.float32)
 
 
 def _levels_exist(parts: Parts, shape: Shape, params: Params, findings: Findings) -> None:
