@@ -36,6 +36,7 @@ _FILES: Final[Mapping[str, tuple[Example, ...]]] = {
     "aqlm": (Example(_WEIGHT, {"num_codebooks": 2, "bits": 8}),),
     "exl2": (Example(_WEIGHT, {"groups": (4, 128) * 32}),),
     "exl3": (Example(_WEIGHT, {"bits": 3}, ("suh", "svh")),),
+    "spqr": (Example(_WEIGHT, {"outliers": 167_772}),),  # of a hundred weights one
 }
 _LITERAL: Final[Mapping[str, tuple[Example, ...]]] = {}
 # Where one form serves several schemes, each with parameters of its own.

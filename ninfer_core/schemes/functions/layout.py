@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from ninfer_core.schemes.form import Array, Form, Params, Shape
-from ninfer_core.schemes.functions.frame import Recipe, bare
+from ninfer_core.schemes.functions.frame import Given, Recipe, bare
 from ninfer_core.schemes.run import Refusal
 from ninfer_core.schemes.structs.model import Array as ArrayType
 from ninfer_core.schemes.structs.model import Constant, Declaration, Declared, Field, Leaf, Structure, Type
@@ -37,7 +37,8 @@ def layout(
     form: Form, shape: Shape, params: Params, dtypes: Mapping[str, str] | None, recipe: Recipe | None
 ) -> Declared:
     """The struct type without a decoder; `params` are complete. Raises: SchemeRefused."""
-    tables = {} if recipe is None else recipe.tables(params)
+    given = _given(form, dtypes, recipe)
+    tables = {} if recipe is None else recipe.tables(params, given)
     if form.declare is not None:
         declared = form.declare(shape, params)
         if not tables:
@@ -51,7 +52,6 @@ def layout(
         )
     stored = form.stored(shape, params)
     types = {} if recipe is None else recipe.types(params)
-    given = _given(form, dtypes)
     fields = [
         Field(part.name, _array(types.get(part.name) or _element(form, part.name, given), stored[part.name]))
         for part in form.parts
@@ -61,13 +61,14 @@ def layout(
     return Declared((declaration,), 0)
 
 
-def _given(form: Form, dtypes: Mapping[str, str] | None) -> Mapping[str, str]:
-    if dtypes is None:
-        return {part.name: part.dtypes[0] for part in form.parts if not part.optional}
-    return dtypes
+def _given(form: Form, dtypes: Mapping[str, str] | None, recipe: Recipe | None) -> Given:
+    if dtypes is not None:
+        return dtypes
+    usual = () if recipe is None else recipe.parts
+    return {part.name: part.dtypes[0] for part in form.parts if not part.optional or part.name in usual}
 
 
-def _element(form: Form, name: str, given: Mapping[str, str]) -> str:
+def _element(form: Form, name: str, given: Given) -> str:
     if given[name] not in _ELEMENTS:
         refusal = Refusal(form.name)
         refusal.add("part_dtype", f"{name} has no struct type", ", ".join(_ELEMENTS), given[name], part=name)

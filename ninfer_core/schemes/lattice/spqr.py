@@ -12,9 +12,16 @@ from numpy.typing import NDArray
 
 from ninfer_core.findings import Findings
 from ninfer_core.schemes.faults import report
-from ninfer_core.schemes.form import Array, Form, Params, Part, Parts, Shape, Slice, Values
-from ninfer_core.schemes.lattice.outliers import OFFSETS, OUTLIERS, check_outliers, permuted, refuse_outliers
-from ninfer_core.schemes.run import CannotEncode, refuse_shape
+from ninfer_core.schemes.form import Array, Form, Parameter, Params, Part, Parts, Shape, Slice, Values
+from ninfer_core.schemes.lattice.outliers import (
+    OFFSETS,
+    ORDER,
+    OUTLIERS,
+    check_outliers,
+    permuted,
+    refuse_outliers,
+)
+from ninfer_core.schemes.run import CannotEncode, refuse_parameter, refuse_shape
 
 _NAME: Final = "spqr"
 _SIDE: Final = 16
@@ -30,7 +37,17 @@ def _stored(shape: Shape, params: Params) -> Mapping[str, Shape]:
     if len(shape) != 2 or shape[0] % _SIDE or shape[1] % _SIDE or shape[1] > 1 << 16:
         raise refuse_shape(_NAME, shape, f"[out, in], multiples of {_SIDE}, with up to 65,536 inputs")
     outputs, inputs = shape
-    return {"dense_weights": (outputs * inputs // _SIDE,), OFFSETS: (outputs + 1,), "in_perm": (inputs,)}
+    stored: dict[str, Shape] = {
+        "dense_weights": (outputs * inputs // _SIDE,),
+        OFFSETS: (outputs + 1,),
+        ORDER: (inputs,),
+    }
+    outliers = params["outliers"]
+    if outliers is None:
+        return stored  # row_offsets says it
+    if not 0 <= outliers <= outputs * inputs:
+        raise refuse_parameter(_NAME, "outliers", f"0 to {outputs * inputs}", outliers)
+    return stored | {OUTLIERS: (outliers,)}
 
 
 def _tiles(parts: Parts, shape: Shape) -> NDArray[np.uint64]:
@@ -165,9 +182,11 @@ SPQR: Final = Form(
         Part("dense_weights", ("int64",), "[M*N/16]", "a word for each row of each tile, tiles row by row"),
         Part(OFFSETS, ("int32",), "[M+1]", "where the outliers of each row begin"),
         Part(OUTLIERS, ("int32",), "[outliers]", "column in the low half, binary16 in the high half; added"),
-        Part("in_perm", _PERMUTATIONS, "[N]", "the input that each stored column belongs to", optional=True),
+        Part(ORDER, _PERMUTATIONS, "[N]", "the input that each stored column belongs to", optional=True),
     ),
-    parameters=(),
+    parameters=(
+        Parameter("outliers", "integer", "single weights that are added; absent: as row_offsets says", None),
+    ),
     stored=_stored,
     decode=decode,
     rules=(_repeated, _padding, _finite, _outliers),

@@ -207,6 +207,9 @@ def test_spqr_refuses_outliers_that_point_outside() -> None:
     parts = spqr()
     parts["row_offsets"][4] = parts["row_offsets"][-1]
     assert refused(SPQR, parts, shape) == ["outliers_out_of_order"]
+    assert refused(SPQR, spqr(), shape, {"outliers": 34}) == ["part_shape"]
+    assert refused(SPQR, spqr(), shape, {"outliers": -1}) == ["parameter"]
+    assert codes(SPQR, spqr(), shape, {"outliers": 33}) == []
     parts["row_offsets"][:] = 0
     assert refused(SPQR, parts, shape) == ["redundant_differs"]
     parts = spqr() | {"col_vals": spqr()["col_vals"].reshape(-1, 1)}
