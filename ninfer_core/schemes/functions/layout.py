@@ -51,6 +51,7 @@ def layout(
             declared, declarations=(*others[: declared.root], wrapped, *others[declared.root + 1 :])
         )
     stored = form.stored(shape, params)
+    _require_sizes(form, given, stored)
     types = {} if recipe is None else recipe.types(params)
     fields = [
         Field(part.name, _array(types.get(part.name) or _element(form, part.name, given), stored[part.name]))
@@ -66,6 +67,16 @@ def _given(form: Form, dtypes: Mapping[str, str] | None, recipe: Recipe | None) 
         return dtypes
     usual = () if recipe is None else recipe.parts
     return {part.name: part.dtypes[0] for part in form.parts if not part.optional or part.name in usual}
+
+
+def _require_sizes(form: Form, given: Given, stored: Mapping[str, Shape]) -> None:
+    """Raises: SchemeRefused for a part whose size only other parts say, where no parameter says it instead."""
+    refusal = Refusal(form.name)
+    for name in given:
+        if name not in stored:
+            message = f"neither shape nor parameters fix the size of {name}"
+            refusal.add("part_shape", message, "a parameter that says it", "none", part=name)
+    refusal.settle()
 
 
 def _element(form: Form, name: str, given: Given) -> str:
