@@ -129,7 +129,10 @@ def in_form(form: Form, arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def _in_part(part: Part, array: Array) -> Array:
-    if array.dtype.name.startswith("float8") and array.dtype.name in part.dtypes:
+    floats = [name for name in part.dtypes if name.startswith("float8")]
+    if [
+        array.dtype.name
+    ] == floats:  # where there are several, the form has to know which one the file states
         return array.view(np.uint8)
     if array.dtype == np.dtype("V2") and "bfloat16" in part.dtypes:
         return array.view(ml_dtypes.bfloat16)

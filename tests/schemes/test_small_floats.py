@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ninfer_core.schemes import small_floats
 from ninfer_core.schemes.small_floats import SmallFloat, Specials
+from tests.schemes.numbers import assert_same_numbers
 
 TABLES = np.load(Path(__file__).parents[1] / "vectors" / "schemes" / "small_float_tables.npz")
 NAMED = (
@@ -33,13 +34,6 @@ TYPES = {
     "e5m2": ml_dtypes.float8_e5m2,
     "e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
 }
-
-
-def assert_same_numbers(ours, theirs):
-    """Equal words; NaN on both sides, whatever its sign and payload."""
-    nan = np.isnan(theirs)
-    np.testing.assert_array_equal(np.isnan(ours), nan)
-    np.testing.assert_array_equal(ours[~nan].view(np.uint32), theirs[~nan].view(np.uint32))
 
 
 @pytest.mark.parametrize("form", NAMED, ids=lambda form: form.name)

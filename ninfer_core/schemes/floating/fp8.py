@@ -56,15 +56,13 @@ def _infer(stored: Mapping[str, Shape], params: Params) -> Shape:
     return stored["payload"]
 
 
-def _refuse_other_dialect(payload: Array, params: Params) -> None:
-    """An array that says its own type is not read as another. Raises: SchemeRefused."""
-    stated = f"float8_{params['dialect']}"
+def _same_dialect(parts: Parts, shape: Shape, params: Params, findings: Findings) -> None:
+    """An array that says its own type is read as no other."""
+    payload, stated = parts["payload"], f"float8_{params['dialect']}"
     if payload.dtype != np.uint8 and payload.dtype != np.dtype(getattr(ml_dtypes, stated)):
-        refusal = Refusal(_NAME)
-        refusal.add(
-            "part_dtype", f"payload holds {payload.dtype.name}", stated, payload.dtype.name, part="payload"
-        )
-        refusal.settle()
+        refusal = Refusal(_NAME, findings)
+        found = payload.dtype.name
+        refusal.add("part_dtype", f"payload holds {found}", stated, found, part="payload")
 
 
 def _over(scales: Values, shape: Shape, runs: Shape) -> Values:
@@ -81,7 +79,9 @@ def decode(parts: Parts, shape: Shape, params: Params) -> Values:
 
     Raises: SchemeRefused where the array is of another dialect than the stated one.
     """
-    _refuse_other_dialect(parts["payload"], params)
+    refusal = Refusal(_NAME)
+    _same_dialect(parts, shape, params, refusal.findings)
+    refusal.settle()
     values = small_floats.decode(_DIALECTS[params["dialect"]], words_of(parts["payload"]))
     if not values.size:
         return values
@@ -152,7 +152,7 @@ FP8: Final = Form(
     stored=_stored,
     decode=decode,
     infer=_infer,
-    rules=(_codes_are_numbers, sound_scales("scale")),
+    rules=(_same_dialect, _codes_are_numbers, sound_scales("scale")),
     encode=encode,
     encoding="nearest",
     oracle="torch 2.13 float8 casts, ml_dtypes 0.6.0",

@@ -107,12 +107,13 @@ class Nvfp4:
         }
 
     def _second_scale(self, top: Values) -> Values:
-        """The scale of the tensor; 1 where all values are zero or too small for another."""
-        factor = top / _LARGEST_PRODUCT
-        divisor = _LARGEST_PRODUCT / top
-        second = divisor if self.divides else factor
-        usable = np.isfinite(divisor) & (factor > 0)
-        return np.asarray(second if usable else np.float32(1), np.float32)
+        """The scale of the tensor, kept above zero and finite; 1 where all values are zero."""
+        limits = np.finfo(np.float32)
+        if not top:
+            return np.ones((), np.float32)
+        if self.divides:
+            return np.asarray(np.minimum(_LARGEST_PRODUCT / top, limits.max))
+        return np.asarray(np.maximum(top / _LARGEST_PRODUCT, limits.smallest_subnormal))
 
     def block_scales_sound(self, parts: Parts, shape: Shape, params: Params, findings: Findings) -> None:
         """No block scale is NaN or negative."""
