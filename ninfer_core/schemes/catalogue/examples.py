@@ -33,6 +33,7 @@ _FILES: Final[Mapping[str, tuple[Example, ...]]] = {
     ),
     "bnb_fp4": (Example(_WEIGHT, optional=("absmax",)),),
     "matmulnbits": (Example(_WEIGHT, {"bits": 4, "block_size": 32}),),
+    "bitnet_hf": (Example(_WEIGHT, {"linear_class": "bitlinear"}),),
     "aqlm": (Example(_WEIGHT, {"num_codebooks": 2, "bits": 8}),),
     "exl2": (Example(_WEIGHT, {"groups": (4, 128) * 32}),),
     "exl3": (Example(_WEIGHT, {"bits": 3}, ("suh", "svh")),),

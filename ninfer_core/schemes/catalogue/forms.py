@@ -5,12 +5,18 @@ from typing import Final
 
 from ninfer_core.errors import Usage
 from ninfer_core.registry import Closed
-from ninfer_core.schemes import floating, ggml, integer, lattice
+from ninfer_core.schemes import floating, ggml, integer, lattice, rotated, ternary
 from ninfer_core.schemes.catalogue import SCHEMES, Scheme, find
 from ninfer_core.schemes.form import Form
 
 FORMS: Final[Closed[Form]] = Closed(
-    "form of a scheme", *integer.FORMS, *floating.FORMS, *lattice.FORMS, *ggml.FORMS
+    "form of a scheme",
+    *integer.FORMS,
+    *floating.FORMS,
+    *ternary.FORMS,
+    *rotated.FORMS,
+    *lattice.FORMS,
+    *ggml.FORMS,
 )
 
 
