@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from ninfer_core.findings import Findings
-from ninfer_core.schemes.bits import codes_of, words_of
+from ninfer_core.schemes.bits import codes_of, stream_of, words_of
 from ninfer_core.schemes.faults import report_not_finite
 from ninfer_core.schemes.form import Array, Form, Parameter, Params, Part, Parts, Shape, Slice, Values
 from ninfer_core.schemes.integer.groups import (
@@ -17,6 +17,7 @@ from ninfer_core.schemes.integer.groups import (
     grid,
     group_size_of,
     matrix,
+    one_nan,
     report_padding,
     stream_word,
 )
@@ -74,6 +75,16 @@ def decode_gemm(parts: Parts, shape: Shape, params: Params) -> Values:
     return affine(codes, np.repeat(zeros, size, axis=0), np.repeat(parts["scales"], size, axis=0))
 
 
+def fast_gemm(parts: Parts, shape: Shape, params: Params) -> Values:
+    """`decode_gemm`, compiled."""
+    from ninfer_core.schemes.compiled.gptq import interleaved
+
+    _inputs, outputs, size = _grouped(shape, params)
+    zeros = interleaved_codes(parts["qzeros"], outputs).astype(np.float32)
+    scales = parts["scales"].astype(np.float32)
+    return one_nan(interleaved(parts["qweight"].view(np.uint32), zeros, scales, size), scales)
+
+
 def encode_gemm(values: Values, params: Params) -> dict[str, Array]:
     """Rounds to the grid of each group. Raises: CannotEncode."""
     inputs, outputs, size = _grouped(values.shape, params)
@@ -121,6 +132,19 @@ def decode_gemv(parts: Parts, shape: Shape, params: Params) -> Values:
     scales = parts["scales"][:, : inputs // size]
     codes = codes_of(parts["qweight"], 4, inputs)
     return affine(codes, np.repeat(zeros, size, axis=1), np.repeat(scales, size, axis=1))
+
+
+def fast_gemv(parts: Parts, shape: Shape, params: Params) -> Values:
+    """`decode_gemv`, compiled where groups are whole bytes."""
+    from ninfer_core.schemes.compiled.blocks import affine as blocks
+
+    inputs, outputs, size = _grouped(shape[::-1], params)
+    if size % 2:
+        return decode_gemv(parts, shape, params)
+    packed = stream_of(parts["qweight"]).reshape(outputs, inputs // size, size // 2)
+    zeros = codes_of(parts["qzeros"], 4, inputs // size).astype(np.float32)
+    scales = parts["scales"][:, : inputs // size].astype(np.float32)
+    return one_nan(blocks(packed, zeros, scales, 4, inputs), scales)
 
 
 def encode_gemv(values: Values, params: Params) -> dict[str, Array]:
@@ -173,6 +197,7 @@ AWQ = Form(
     rules=(_scales_rule,),
     encode=encode_gemm,
     encoding="plain",
+    fast=fast_gemm,
     word=_gemm_word,
 )
 AWQ_GEMV = replace(
@@ -193,5 +218,6 @@ AWQ_GEMV = replace(
     infer=infer_gemv,
     rules=(_scales_rule, _gemv_padding),
     encode=encode_gemv,
+    fast=fast_gemv,
     word=_gemv_word,
 )

@@ -10,6 +10,7 @@ import numpy as np
 from ninfer_core.findings import Findings
 from ninfer_core.schemes.faults import report, report_not_finite
 from ninfer_core.schemes.form import Array, Form, Parameter, Params, Part, Parts, Shape, Slice, Values
+from ninfer_core.schemes.integer.groups import one_nan
 from ninfer_core.schemes.run import CannotEncode, Refusal, refuse_parameter
 
 NF4_TABLE: Final = np.array(
@@ -80,9 +81,23 @@ def codes_of_payload(payload: Array, count: int, params: Params) -> Array:
 def _decode(parts: Parts, shape: Shape, params: Params, table: Array) -> Values:
     scales = scales_of(parts, params)
     count, size = math.prod(shape), params["block_size"]
-    values = parts.get("code", table)[codes_of_payload(parts["payload"], count, params)]
+    code = parts.get("code", table)
+    values = code[codes_of_payload(parts["payload"], count, params)]
     values *= np.repeat(scales, min(size, count))[:count]
-    return values.reshape(shape)
+    return one_nan(values, scales, code).reshape(shape)
+
+
+def _fast(parts: Parts, shape: Shape, params: Params, table: Array) -> Values:
+    from ninfer_core.schemes.compiled.blocks import pairs
+
+    count = math.prod(shape)
+    size = min(params["block_size"], count + count % 2)
+    if not count or size % 2:
+        return _decode(parts, shape, params, table)
+    scales, code = scales_of(parts, params), parts.get("code", table)
+    both = code[codes_of_payload(np.arange(256, dtype=np.uint8), 512, params)].reshape(256, 2)
+    values = pairs(parts["payload"], both, scales, size, count)
+    return one_nan(values, scales, code).reshape(shape)
 
 
 def decode_nf4(parts: Parts, shape: Shape, params: Params) -> Values:
@@ -93,6 +108,16 @@ def decode_nf4(parts: Parts, shape: Shape, params: Params) -> Values:
 def decode_fp4(parts: Parts, shape: Shape, params: Params) -> Values:
     """table[code] x absmax, by the table of the file where it carries one. Raises: SchemeRefused."""
     return _decode(parts, shape, params, FP4_TABLE)
+
+
+def fast_nf4(parts: Parts, shape: Shape, params: Params) -> Values:
+    """`decode_nf4`, compiled where blocks are whole bytes."""
+    return _fast(parts, shape, params, NF4_TABLE)
+
+
+def fast_fp4(parts: Parts, shape: Shape, params: Params) -> Values:
+    """`decode_fp4`, compiled where blocks are whole bytes."""
+    return _fast(parts, shape, params, FP4_TABLE)
 
 
 def _check(parts: Parts, shape: Shape, params: Params, findings: Findings, table: Array) -> None:
@@ -239,6 +264,7 @@ BNB_NF4 = Form(
     rules=(_rules_nf4,),
     encode=encode_nf4,
     encoding="nearest",
+    fast=fast_nf4,
     word=word,
 )
 BNB_FP4 = replace(
@@ -248,4 +274,5 @@ BNB_FP4 = replace(
     decode=decode_fp4,
     rules=(_rules_fp4,),
     encode=encode_fp4,
+    fast=fast_fp4,
 )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ninfer_core.findings import Findings
-from ninfer_core.schemes.bits import codes_of, words_for, words_of
+from ninfer_core.schemes.bits import codes_of, stream_of, words_for, words_of
 from ninfer_core.schemes.faults import report_not_finite
 from ninfer_core.schemes.form import Array, Form, Parameter, Params, Part, Parts, Shape, Slice, Values
 from ninfer_core.schemes.integer.groups import (
@@ -15,6 +15,7 @@ from ninfer_core.schemes.integer.groups import (
     grid,
     group_size_of,
     matrix,
+    one_nan,
     report_padding,
     stream_word,
 )
@@ -54,6 +55,23 @@ def decode(parts: Parts, shape: Shape, params: Params) -> Values:
     if "weight_zero_point" in parts:
         zeros = _by_channel(codes_of(parts["weight_zero_point"], bits, outputs, axis=0), inputs, size)
     return affine(codes, zeros, _by_channel(parts["weight_scale"], inputs, size))
+
+
+def fast(parts: Parts, shape: Shape, params: Params) -> Values:
+    """`decode`, compiled for codes that straddle no byte in groups of whole bytes."""
+    from ninfer_core.schemes.compiled.blocks import affine as blocks
+
+    outputs, inputs, size = _grouped(shape, params)
+    bits = params["bits"]
+    if bits not in (2, 4, 8) or inputs % size or size * bits % 8:
+        return decode(parts, shape, params)
+    packed = stream_of(parts["weight_packed"])[:, : inputs * bits // 8]
+    scales = parts["weight_scale"].astype(np.float32)
+    zeros = np.full(scales.shape, 1 << bits - 1, np.float32)
+    if "weight_zero_point" in parts:
+        zeros = codes_of(parts["weight_zero_point"], bits, outputs, axis=0).astype(np.float32)
+    grouped = packed.reshape(outputs, inputs // size, size * bits // 8)
+    return one_nan(blocks(grouped, zeros, scales, bits, inputs), scales)
 
 
 def _rules(parts: Parts, shape: Shape, params: Params, findings: Findings) -> None:
@@ -133,5 +151,6 @@ PACK_QUANTIZED = Form(
     rules=(_rules,),
     encode=encode,
     encoding="plain",
+    fast=fast,
     word=word,
 )

@@ -16,6 +16,7 @@ from ninfer_core.schemes.integer.groups import (
     grid,
     group_size_of,
     matrix,
+    one_nan,
     stream_word,
 )
 from ninfer_core.schemes.run import Refusal, refuse_shape
@@ -91,6 +92,26 @@ def decode_v1(parts: Parts, shape: Shape, params: Params) -> Values:
 def decode_v2(parts: Parts, shape: Shape, params: Params) -> Values:
     """scale x (code - stored zero). Raises: SchemeRefused for a group out of range."""
     return _decode(parts, shape, params, 0)
+
+
+def _fast(parts: Parts, shape: Shape, params: Params, offset: int) -> Values:
+    from ninfer_core.schemes.compiled.gptq import columns
+
+    groups = groups_of(parts, shape[0], params).astype(np.int64)
+    zeros = _zeros(parts, params, offset).astype(np.float32)
+    scales = parts["scales"].astype(np.float32)
+    words = parts["qweight"].view(np.uint32)
+    return one_nan(columns(words, zeros, scales, groups, params["bits"]), scales)
+
+
+def fast_v1(parts: Parts, shape: Shape, params: Params) -> Values:
+    """`decode_v1`, compiled."""
+    return _fast(parts, shape, params, 1)
+
+
+def fast_v2(parts: Parts, shape: Shape, params: Params) -> Values:
+    """`decode_v2`, compiled."""
+    return _fast(parts, shape, params, 0)
 
 
 def _check_groups(parts: Parts, findings: Findings) -> None:
@@ -212,6 +233,7 @@ GPTQ = Form(
     rules=(_rules, _wrapped),
     encode=encode_v1,
     encoding="plain",
+    fast=fast_v1,
     word=word,
     notes="Some kernels do not wrap a stored zero of 2^bits - 1 around to 0; others do, and so does this decoder.",
 )
@@ -222,5 +244,6 @@ GPTQ_V2 = replace(
     decode=decode_v2,
     rules=(_rules,),
     encode=encode_v2,
+    fast=fast_v2,
     notes="",
 )

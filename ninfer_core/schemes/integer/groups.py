@@ -35,13 +35,20 @@ def matrix(form: str, shape: Shape, axes: str) -> tuple[int, int]:
     return shape[0], shape[1]
 
 
+def one_nan(values: Values, *factors: Array) -> Values:
+    """The values, every NaN that a factor without a finite value gave made the one NaN: processors differ in its sign."""
+    if not all(np.isfinite(factor).all() for factor in factors):
+        values[np.isnan(values)] = np.float32(np.nan)
+    return values
+
+
 def affine(codes: Array, zeros: Array | int, scales: Array) -> Values:
     """scale x (code - zero): the difference exact, one rounding in binary32."""
     centred = codes.astype(np.int32)
     centred -= zeros if isinstance(zeros, int) else zeros.astype(np.int32)
     values = centred.astype(np.float32)
     values *= scales.astype(np.float32)
-    return values
+    return one_nan(values, scales)
 
 
 def stream_word(label: str, bits: int, word_bits: int) -> tuple[Slice, ...]:

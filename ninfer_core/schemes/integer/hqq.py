@@ -9,7 +9,7 @@ import numpy as np
 from ninfer_core.findings import Findings
 from ninfer_core.schemes.faults import report, report_not_finite
 from ninfer_core.schemes.form import Array, Form, Parameter, Params, Part, Parts, Shape, Slice, Values
-from ninfer_core.schemes.integer.groups import SCALES, stored_scales
+from ninfer_core.schemes.integer.groups import SCALES, one_nan, stored_scales
 from ninfer_core.schemes.run import CannotEncode, Refusal, refuse_parameter, refuse_shape
 
 _NAME = "hqq"
@@ -76,7 +76,7 @@ def decode(parts: Parts, shape: Shape, params: Params) -> Values:
     values = _codes(parts, rows, params).astype(np.float32)
     values -= parts["zero"].astype(np.float32)
     values *= parts["scale"].astype(np.float32)
-    return values.reshape(shape)
+    return one_nan(values, parts["zero"], parts["scale"]).reshape(shape)
 
 
 def _rules(parts: Parts, shape: Shape, params: Params, findings: Findings) -> None:

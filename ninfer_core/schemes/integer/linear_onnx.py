@@ -10,7 +10,7 @@ from ninfer_core.findings import Findings
 from ninfer_core.schemes.bits import codes_of, signed, words_of
 from ninfer_core.schemes.faults import report, report_not_finite
 from ninfer_core.schemes.form import Array, Form, Parameter, Params, Part, Parts, Shape, Slice, Values
-from ninfer_core.schemes.integer.groups import SCALES, grid, report_padding, stream_word
+from ninfer_core.schemes.integer.groups import SCALES, grid, one_nan, report_padding, stream_word
 from ninfer_core.schemes.run import Refusal, refuse_parameter
 
 _NAME = "linear_onnx"
@@ -86,7 +86,7 @@ def decode(parts: Parts, shape: Shape, params: Params) -> Values:
         refusal.settle()
         numbers -= _spread(parts["zero_point"].astype(np.int32), shape, params)
     scales = _spread(parts["scale"].astype(np.float32), shape, params)
-    return np.asarray(numbers.astype(np.float32) * scales, np.float32)
+    return one_nan(np.asarray(numbers.astype(np.float32) * scales, np.float32), scales)
 
 
 def _check_zeros(parts: Parts, params: Params, findings: Findings) -> None:

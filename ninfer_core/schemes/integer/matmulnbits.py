@@ -14,6 +14,7 @@ from ninfer_core.schemes.integer.groups import (
     affine,
     grid,
     matrix,
+    one_nan,
     report_padding,
     stream_word,
 )
@@ -87,7 +88,18 @@ def decode(parts: Parts, shape: Shape, params: Params) -> Values:
         values = codes.astype(np.float32)
         values -= zeros[..., None]
         values *= scales.astype(np.float32)
+        values = one_nan(values, zeros, scales)
     return np.ascontiguousarray(values.reshape(outputs, blocks * size)[:, :inputs])
+
+
+def fast(parts: Parts, shape: Shape, params: Params) -> Values:
+    """`decode`, compiled."""
+    from ninfer_core.schemes.compiled.blocks import affine as blocks
+
+    outputs, inputs, count, _size = _blocks(shape, params)
+    scales = parts["scales"].reshape(outputs, count).astype(np.float32)
+    zeros = np.broadcast_to(np.asarray(zeros_of(parts, shape, params), np.float32), scales.shape)
+    return one_nan(blocks(parts["B"], zeros, scales, params["bits"], inputs), zeros, scales)
 
 
 def _rules(parts: Parts, shape: Shape, params: Params, findings: Findings) -> None:
@@ -177,5 +189,6 @@ MATMULNBITS = Form(
     rules=(_rules,),
     encode=encode,
     encoding="plain",
+    fast=fast,
     word=word,
 )
