@@ -338,6 +338,7 @@ def run(arguments: Sequence[str]) -> int:
     """The exit code of one command line; a mistake in the options is explained and gives 2."""
     from service.cli import (  # noqa: F401  add commands of their own
         recipe_app,
+        schemes_app,
         selfcheck_app,
         service_app,
         targets_app,
@@ -382,6 +383,7 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
         return
     from ninfer_core.compare import SCHEMA as COMPARISON_SCHEMA
     from ninfer_core.format_facts import FORMATS_SCHEMA
+    from ninfer_core.schemes.catalogue import SCHEMES_SCHEMA
     from service.cli.output import (
         CONVERSION_SCHEMA,
         INSPECTION_SCHEMA,
@@ -402,6 +404,7 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
         "formats": FORMATS_SCHEMA,
         "kernels": KERNELS_SCHEMA,
         "recipe": RECIPE_SCHEMA,
+        "schemes": SCHEMES_SCHEMA,
         "selfcheck": SELFCHECK_SCHEMA,
         "targets": TARGETS_SCHEMA,
         "vectors": VECTORS_SCHEMA,

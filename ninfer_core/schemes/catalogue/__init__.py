@@ -12,6 +12,7 @@ from ninfer_core.schemes.catalogue.more import MORE
 from ninfer_core.schemes.catalogue.rows import ROWS
 from ninfer_core.schemes.catalogue.scheme import Scheme
 
+SCHEMES_SCHEMA: Final = "ninfer-gate/schemes/1"
 SCHEMES: Final[Closed[Scheme]] = Closed("scheme", *ROWS, *MORE)
 
 
@@ -41,4 +42,4 @@ def near(name: str) -> list[str]:
     return [folded[match] for match in get_close_matches(name.lower(), folded, n=3, cutoff=0.7)]
 
 
-__all__ = ["SCHEMES", "Scheme", "find", "names", "near"]
+__all__ = ["SCHEMES", "SCHEMES_SCHEMA", "Scheme", "find", "names", "near"]

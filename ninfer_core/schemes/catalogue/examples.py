@@ -40,6 +40,8 @@ _FILES: Final[Mapping[str, tuple[Example, ...]]] = {
     "spqr": (Example(_WEIGHT, {"outliers": 167_772}),),  # of a hundred weights one
 }
 _LITERAL: Final[Mapping[str, tuple[Example, ...]]] = {}
+# Levels as floats: no release packs them, so there are no bits per weight to speak of.
+UNPACKED: Final = frozenset({"paretoq"})
 # Where one form serves several schemes, each with parameters of its own.
 _OF_SCHEME: Final[Mapping[tuple[str, str], tuple[Example, ...]]] = {
     ("int8_per_channel", "linear_onnx"): (Example(_WEIGHT, {"type": "int8", "axis": 0}),),

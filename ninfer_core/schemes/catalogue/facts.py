@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from ninfer_core.schemes.catalogue import Scheme
-from ninfer_core.schemes.catalogue.examples import Example, examples_of
+from ninfer_core.schemes.catalogue.examples import UNPACKED, Example, examples_of
 from ninfer_core.schemes.catalogue.forms import forms_of
 from ninfer_core.schemes.drawing import Box
 from ninfer_core.schemes.form import REQUIRED, Form, Kind, Parameter, Part
@@ -121,7 +121,7 @@ def _figures(scheme: Scheme, kind: Kind) -> list[Fraction]:
     return [
         bits_per_weight(form, example)
         for form in forms_of(scheme)
-        if form.kind == kind
+        if form.kind == kind and form.name not in UNPACKED
         for example in examples_of(form, scheme.name)
     ]
 
@@ -130,7 +130,7 @@ def _bits_json(scheme: Scheme, kind: Kind) -> dict[str, list[float]]:
     return {
         form.name: [float(bits_per_weight(form, example)) for example in examples_of(form, scheme.name)]
         for form in forms_of(scheme)
-        if form.kind == kind
+        if form.kind == kind and form.name not in UNPACKED
     }
 
 

@@ -1,0 +1,185 @@
+"""What a person gives to a form: a shape, parameters and files, read into the values that forms take."""
+
+import re
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from ninfer_core import strict_json
+from ninfer_core.errors import Usage
+from ninfer_core.findings import Findings
+from ninfer_core.io import DiskFile
+from ninfer_core.schemes.catalogue import near
+from ninfer_core.schemes.form import Array, Form, Parameter, Shape
+from ninfer_core.schemes.reading import FileKind, file_kind, in_form, read_array, read_arrays, read_raw
+from ninfer_core.schemes.run import SchemeRefused, complete
+from service.cli.output import not_empty
+
+_SHAPE: Final = re.compile(r"\d{1,19}(?:[x,]\d{1,19})*")
+_INTEGER: Final = re.compile(r"-?\d{1,19}")
+_JSON_DEPTH: Final = 4
+
+
+def no_such(name: str) -> Usage:
+    """Why a name leads nowhere, with names that are spelled alike."""
+    close = near(name)
+    hint = f"did you mean {' or '.join(close)}?" if close else "`ninfer-gate schemes list` has them all"
+    return Usage(f"{name!r} is no scheme of the catalogue and no form of one; {hint}")
+
+
+def read_shape(text: str | None) -> Shape | None:
+    """`4096x4096` or `4096,4096` as a shape. Raises: Usage."""
+    if text is None:
+        return None
+    if _SHAPE.fullmatch(text) is None:
+        raise Usage(f"--shape {text!r} is no shape; write 4096x4096")
+    return tuple(int(count) for count in re.split("[x,]", text))
+
+
+def read_params(form: Form, texts: Sequence[str]) -> dict[str, Any]:
+    """`NAME=VALUE` texts, or JSON objects, as values of the form's parameters. Raises: Usage."""
+    known = {parameter.name: parameter for parameter in form.parameters}
+    given: dict[str, Any] = {}
+    for text in texts:
+        members = _object(text) if text.lstrip().startswith("{") else dict([_assignment(form, known, text)])
+        for name in members:
+            if name in given:
+                raise Usage(f"--params gives {name} twice")
+        given |= members
+    return given
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value, problems = strict_json.parse(text.encode(), _JSON_DEPTH)
+    except strict_json.Malformed as malformed:
+        raise Usage(f"--params {text!r} is no JSON object: {malformed}") from malformed
+    if problems or not isinstance(value, strict_json.Members):
+        why = f": {problems[0].found}" if problems else ""
+        raise Usage(f"--params {text!r} is no JSON object{why}")
+    return {name: _plain(member) for name, member in value.items()}
+
+
+def _plain(value: strict_json.Json) -> Any:
+    if isinstance(value, strict_json.Real):
+        return value.value
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def _assignment(form: Form, known: dict[str, Parameter], text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise Usage(f"--params {text!r}: write NAME=VALUE")
+    if name not in known:
+        raise Usage(f"{name!r} is no parameter of {form.name}; it has {', '.join(known) or 'none'}")
+    return name, _value(known[name], value)
+
+
+def _value(parameter: Parameter, text: str) -> Any:
+    match parameter.kind:
+        case "integer":
+            return _number(parameter, text, whole=True)
+        case "number":
+            return _number(parameter, text, whole=False)
+        case "flag":
+            if text not in ("true", "false"):
+                raise Usage(f"--params {parameter.name} is true or false, not {text!r}")
+            return text == "true"
+        case "integers" | "numbers":
+            whole = parameter.kind == "integers"
+            return tuple(_number(parameter, item, whole) for item in text.split(",")) if text else ()
+        case "text":
+            return text
+
+
+def _number(parameter: Parameter, text: str, whole: bool) -> int | float:
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if not whole:
+        try:
+            return float(text)
+        except ValueError:
+            pass
+    raise Usage(f"--params {parameter.name} is {'an integer' if whole else 'a number'}, not {text!r}")
+
+
+def read_parts(
+    form: Form,
+    inputs: Sequence[str],
+    prefix: str,
+    shape: Shape | None,
+    given: dict[str, Any],
+    findings: Findings,
+) -> tuple[dict[str, Array], tuple[str, ...]]:
+    """The parts out of every file that `--in` names, and the names of other arrays that lie beside them.
+
+    Findings say what is wrong with a file. Raises: Usage, CannotRead.
+    """
+    if not inputs:
+        raise Usage(
+            f"--in is missing: name the files that hold {' and '.join(part.name for part in form.parts)}"
+        )
+    names = {part.name for part in form.parts}
+    parts: dict[str, Array] = {}
+    others: list[str] = []
+    for text in inputs:
+        head, equals, tail = text.partition("=")
+        name, path = (head, tail) if equals and head in names else (None, text)
+        path, array = _with_array(path) if name is not None else (path, None)
+        kind = file_kind(not_empty("--in", path))
+        with closing(DiskFile(Path(path))) as source:
+            if array is not None and name is not None:
+                found, _ = read_arrays(source, kind, findings, wanted={array})
+                if array not in found and not len(findings):
+                    raise Usage(f"{path} holds no array {array!r}")
+                found = {name: found[array]} if array in found else {}
+            elif kind in ("npz", "safetensors"):
+                if name is not None:
+                    raise Usage(f"--in {text}: say which array of the {kind} file is {name}: {text}#ARRAY")
+                found, beside = read_arrays(source, kind, findings, prefix=prefix, wanted=names)
+                others += beside
+            else:
+                found = _single(form, source, kind, name, text, shape, given, findings)
+        if twice := parts.keys() & found.keys():
+            raise Usage(f"--in gives {' and '.join(sorted(twice))} twice")
+        parts |= found
+    return in_form(form, parts), tuple(others)
+
+
+def _with_array(path: str) -> tuple[str, str | None]:
+    """`FILE#ARRAY` in two, where the file is an archive of arrays."""
+    file, mark, array = path.partition("#")
+    return (file, array) if mark and file_kind(file) in ("npz", "safetensors") else (path, None)
+
+
+def _single(
+    form: Form,
+    source: DiskFile,
+    kind: FileKind,
+    name: str | None,
+    text: str,
+    shape: Shape | None,
+    given: dict[str, Any],
+    findings: Findings,
+) -> dict[str, Array]:
+    """The one array of a file without names."""
+    needed = [part for part in form.parts if not part.optional]
+    if name is None and len(needed) != 1:
+        listed = ", ".join(part.name for part in form.parts)
+        raise Usage(f"--in {text}: {form.name} has several parts; write PART=FILE, PART one of {listed}")
+    part = needed[0] if name is None else next(part for part in form.parts if part.name == name)
+    if kind == "npy":
+        array = read_array(source, findings)
+    else:
+        array = read_raw(source, part, _stored_shape(form, part.name, shape, given), findings)
+    return {} if array is None else {part.name: array}
+
+
+def _stored_shape(form: Form, name: str, shape: Shape | None, given: dict[str, Any]) -> Shape | None:
+    if shape is None:
+        return None
+    try:
+        return form.stored(shape, complete(form, given)).get(name)
+    except SchemeRefused:
+        return None  # the check of the parts says why

@@ -1,0 +1,70 @@
+"""The answer about stored arrays for a person: verdict, coverage, measures, findings."""
+
+from rich.console import Console
+from rich.text import Text
+
+from ninfer_core.schemes.checking import Checked
+from ninfer_core.schemes.measures import Measures
+from service.cli.findings_view import count_line, show_findings
+from service.cli.screen import console, hanging, styled
+from service.text import UNKNOWN, number, plural, seconds, shape, size
+
+_STYLES = {"passed": "bold green", "FAILED": "bold red"}
+
+
+def show_checked(checked: Checked, beside: tuple[str, ...], elapsed: float) -> None:
+    """One screen: what was looked at, what was found, and the verdict at the end."""
+    out = console()
+    stored = sum(part.bytes for part in checked.parts.values())
+    out.print(styled("  ", (checked.form.name, "bold"), f"   {shape(checked.shape)}   {size(stored)} stored"))
+    for label, text in _lines(checked):
+        out.print(hanging(Text(f"  {label.ljust(11)}", "dim"), text, out.width))
+    if beside:
+        names = ", ".join(beside[:8]) + (", …" if len(beside) > 8 else "")
+        out.print(
+            hanging(Text("  beside     ", "dim"), f"{names}: no parts of the form, not looked at", out.width)
+        )
+    show_findings(out, checked.findings)
+    out.print()
+    verdict = "passed" if checked.verdict == "passed" else "FAILED"
+    counts = count_line(checked.findings)
+    _verdict(out, verdict, f" in {seconds(elapsed)}; {counts or _nothing(checked)}.")
+
+
+def _verdict(out: Console, verdict: str, rest: str) -> None:
+    out.print(styled("  ", (verdict, _STYLES[verdict]), rest))
+
+
+def _nothing(checked: Checked) -> str:
+    if checked.against_reference is not None:
+        return "every word and every value is right"
+    return "every word is legal; whether it is the right one a reference tells"
+
+
+def _lines(checked: Checked) -> list[tuple[str, str]]:
+    parts = ", ".join(f"{name} {part.dtype} {shape(part.shape)}" for name, part in checked.parts.items())
+    words = "every word was judged" if checked.words == "full" else "no word was judged: the parts do not fit"
+    lines = [("parts", parts or "none"), ("words", words)]
+    if checked.against_reference is not None:
+        lines.append(("reference", _measured(checked.against_reference)))
+    if checked.against_source is not None:
+        lines.append(("source", _error(checked.against_source)))
+    return lines
+
+
+def _measured(measures: Measures) -> str:
+    if not measures.differing:
+        return f"all {plural(measures.values, 'value')} equal, word for word in {measures.dtype}"
+    differing = f"{number(measures.differing)} of {plural(measures.values, 'value')} differ"
+    if measures.within:
+        differing += f", {number(measures.beyond)} by more than {measures.within:g}"
+    return f"{differing}; {_error(measures)}"
+
+
+def _error(measures: Measures) -> str:
+    if measures.not_finite:
+        return f"{plural(measures.not_finite, 'pair')} with NaN or infinity, so there is no error to measure"
+    if measures.max_abs_error is None or measures.rmse is None:
+        return UNKNOWN
+    sqnr = "" if measures.sqnr_db is None else f", SQNR {measures.sqnr_db:.2f} dB"
+    return f"largest error {measures.max_abs_error:.6g}, RMSE {measures.rmse:.6g}{sqnr}"

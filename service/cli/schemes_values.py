@@ -1,0 +1,221 @@
+"""`ninfer-gate schemes decode`, `encode` and `check`: stored arrays and the values they mean."""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ninfer_core.containers.publish import NewFile, publish, require_free
+from ninfer_core.errors import UnknownName, Usage
+from ninfer_core.findings import Finding, Findings
+from ninfer_core.io import DiskFile
+from ninfer_core.schemes import run
+from ninfer_core.schemes.catalogue.forms import form_of
+from ninfer_core.schemes.checking import SCHEME_CHECK_SCHEMA, Checked, check_parts, checked_json
+from ninfer_core.schemes.form import Array, Form, Shape
+from ninfer_core.schemes.reading import file_kind, read_array
+from service.cli.failures import Task, guarded
+from service.cli.interrupts import ignore
+from service.cli.output import JsonTarget, json_target, new_file, no_document, not_empty
+from service.cli.schemes_inputs import no_such, read_params, read_parts, read_shape
+from service.text import seconds, size
+from service.text import shape as shape_text
+
+_NOTHING_KEPT = "Nothing is kept: no file was published, and no partial one is left."
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a person gave of a value: the name of its form, and texts."""
+
+    name: str
+    inputs: Sequence[str]
+    prefix: str
+    shape: str | None
+    params: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What was read of it; findings say what is wrong with its files."""
+
+    form: Form
+    parts: Mapping[str, Array]
+    beside: tuple[str, ...]
+    shape: Shape | None
+    params: Mapping[str, Any]
+    findings: tuple[Finding, ...]
+
+
+def decode(given: Given, out: str) -> int:
+    """The exit code of one decoding, after its outcome is shown."""
+
+    def work() -> int:
+        path = new_file(out)
+        require_free([path])
+        begin = time.monotonic()
+        value = _read(given)
+        found, shape = _judged(value)
+        if any(one.severity == "error" for one in found) or shape is None:
+            return _refused(path, found)
+        values = run.decode(value.form, value.parts, shape, value.params)
+        _publish(path, _npy(values))
+        return _written(path, f"{values.dtype} {shape_text(values.shape)}", begin, found)
+
+    return guarded(Task("schemes decode", f"decoding {given.name}", _NOTHING_KEPT), work)
+
+
+def encode(name: str, values: str, params: Sequence[str], out: str) -> int:
+    """The exit code of one encoding, after its outcome is shown."""
+
+    def work() -> int:
+        path = new_file(out)
+        form = _form(name)
+        single = form.parts[0].name if len(form.parts) == 1 else None
+        if single is None and file_kind(out) != "npz":
+            raise Usage(f"{form.name} has several parts; --out must end in .npz")
+        if file_kind(out) in ("npy", "safetensors"):
+            raise Usage(
+                "--out ends in .npz, or names a file for the bytes of a form of one part, such as x.bin"
+            )
+        require_free([path])
+        begin = time.monotonic()
+        found = Findings()
+        array = _array(values, "--in", found)
+        if array is None:
+            return _refused(path, tuple(found))
+        if array.dtype.name not in ("float32", "float16", "bfloat16"):
+            raise Usage(
+                f"--in {values} holds {array.dtype.name}; values are encoded from float32 or a narrower float"
+            )
+        try:
+            parts = run.encode(form, array.astype(np.float32), read_params(form, params))
+        except run.SchemeRefused as refused:
+            return _refused(path, tuple(refused.findings))
+        archive = file_kind(out) == "npz" or single is None
+        _publish(path, _npz(parts) if archive else np.ascontiguousarray(parts[single or ""]).tobytes())
+        listed = ", ".join(f"{part} {array.dtype} {shape_text(array.shape)}" for part, array in parts.items())
+        return _written(path, listed, begin, ())
+
+    return guarded(Task("schemes encode", f"encoding as {name}", _NOTHING_KEPT), work)
+
+
+def check(given: Given, reference: str | None, within: float, source: str | None, json: str | None) -> int:
+    """The exit code of one check, after its outcome is shown."""
+
+    def work() -> int:
+        inputs = [Path(text.partition("=")[2] or text) for text in given.inputs]
+        target = json_target(json, [*inputs, *(Path(path) for path in (reference, source) if path)])
+        if within and reference is None:
+            raise Usage("--within says how far values may be from a reference; give --reference")
+        begin = time.monotonic()
+        value = _read(given)
+        found = Findings()
+        expected = None if reference is None else _array(reference, "--reference", found)
+        original = None if source is None else _array(source, "--source", found)
+        checked = check_parts(
+            value.form,
+            value.parts,
+            value.params,
+            value.shape,
+            reference=expected,
+            within=within,
+            source=original,
+        )
+        checked = _with(checked, (*value.findings, *found))
+        if target is not None:
+            target.write(checked_json(checked))
+        if target is None or not target.alone:
+            from service.cli.schemes_report import show_checked
+
+            show_checked(checked, value.beside, time.monotonic() - begin)
+        return 0 if checked.verdict == "passed" else 1
+
+    def failed(verdict: str, code: str, message: str) -> dict[str, Any]:
+        return no_document(SCHEME_CHECK_SCHEMA, verdict, code, message)
+
+    first = JsonTarget(None) if json == "-" else None
+    return guarded(Task("schemes check", f"checking {given.name}", "Nothing is kept.", failed, first), work)
+
+
+def _form(name: str) -> Form:
+    try:
+        return form_of(not_empty("NAME", name))
+    except UnknownName as unknown:
+        raise no_such(name) from unknown
+
+
+def _read(given: Given) -> Value:
+    form = _form(given.name)
+    shape, params = read_shape(given.shape), read_params(form, given.params)
+    found = Findings()
+    parts, beside = read_parts(form, given.inputs, given.prefix, shape, params, found)
+    return Value(form, parts, beside, shape, params, tuple(found))
+
+
+def _judged(value: Value) -> tuple[tuple[Finding, ...], Shape | None]:
+    """What is to be said of a value before it is decoded, and its shape."""
+    checked = check_parts(value.form, value.parts, value.params, value.shape)
+    return (*value.findings, *checked.findings), checked.shape
+
+
+def _with(checked: Checked, more: tuple[Finding, ...]) -> Checked:
+    return replace(checked, findings=(*more, *checked.findings)) if more else checked
+
+
+def _array(path: str, option: str, findings: Findings) -> Array | None:
+    if file_kind(not_empty(option, path)) != "npy":
+        raise Usage(f"{option} {path} is no .npy file")
+    with closing(DiskFile(Path(path))) as source:
+        return read_array(source, findings)
+
+
+def _npy(array: Array) -> bytes:
+    stream = BytesIO()
+    np.save(stream, array, allow_pickle=False)
+    return stream.getvalue()
+
+
+def _npz(parts: Mapping[str, Array]) -> bytes:
+    stream = BytesIO()
+    np.savez(stream, allow_pickle=False, **dict(parts))
+    return stream.getvalue()
+
+
+def _publish(path: Path, content: bytes) -> None:
+    new = NewFile(path, len(content))
+    try:
+        new.write(content, 0)
+        publish([new])
+        ignore()  # the file is there: nothing may claim that it is not
+    finally:
+        new.close()
+
+
+def _refused(path: Path, findings: Sequence[Finding]) -> int:
+    from service.cli.findings_view import count_line, show_findings
+    from service.cli.screen import console, styled
+
+    screen = console()
+    screen.print(styled("  ", ("REFUSED", "bold red"), f"   {path}   nothing was written"))
+    show_findings(screen, findings, more="`schemes check --json FILE` has them all")
+    screen.print()
+    screen.print(styled("  ", ("REFUSED", "bold red"), f"; {count_line(findings)}."))
+    return 1
+
+
+def _written(path: Path, what: str, begin: float, findings: Sequence[Finding]) -> int:
+    from service.cli.findings_view import show_findings
+    from service.cli.screen import console, hanging, styled
+
+    screen = console()
+    took = f"in {seconds(time.monotonic() - begin)}"
+    lead = styled("  ", ("WRITTEN", "bold green"), "   ")
+    screen.print(hanging(lead, f"{path}   {what}   {size(path.stat().st_size)}   {took}", screen.width))
+    show_findings(screen, findings)
+    return 0
