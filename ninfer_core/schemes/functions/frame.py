@@ -1,7 +1,7 @@
 """What the decoder of a form is written against: its leaves by name, and how many blocks, rows and values there are."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,16 @@ from numpy.typing import NDArray
 from ninfer_core.schemes.form import Params, Shape
 from ninfer_core.schemes.functions.build import Builder, Tensor
 
-Tables = Callable[[Params], Mapping[str, NDArray[Any]]]
+Given = Mapping[str, str]  # the parts that are there, and the names of their numpy types
+Tables = Callable[[Params, Given], Mapping[str, NDArray[Any]]]
 LeafTypes = Callable[[Params], Mapping[str, str]]
 
 
-def _none(_params: Params) -> Mapping[str, Any]:
+def _no_tables(_params: Params, _given: Given) -> Mapping[str, NDArray[Any]]:
+    return {}
+
+
+def _as_stored(_params: Params) -> Mapping[str, str]:
     return {}
 
 
@@ -67,14 +72,15 @@ class Recipe:
     """How a file form is decoded by standard operators.
 
     `tables` become constant fields of its struct type, as shared tables must; `types` are element types of parts whose
-    arrays hold plain words. The tensor that `decode` returns has the values in order, in any shape.
+    arrays hold plain words; `parts` are optional ones that are there unless something else is said. The tensor that
+    `decode` returns has the values in order, in any shape.
     """
 
     decode: Callable[[Frame], Tensor]
-    tables: Tables = _none
-    types: LeafTypes = _none
+    tables: Tables = _no_tables
+    types: LeafTypes = _as_stored
+    parts: tuple[str, ...] = ()
     opset: int | None = None
-    notes: str = field(default="")
 
 
 def bare(table: NDArray[Any]) -> NDArray[Any]:

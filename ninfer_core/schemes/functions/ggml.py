@@ -7,7 +7,7 @@ import numpy as np
 
 from ninfer_core.schemes.form import Array, Params
 from ninfer_core.schemes.functions.build import Tensor
-from ninfer_core.schemes.functions.frame import Frame, Recipe
+from ninfer_core.schemes.functions.frame import Frame, Given, Recipe
 from ninfer_core.schemes.functions.ggml_pieces import (
     bits,
     blocks,
@@ -193,20 +193,20 @@ def _affine(frame: Frame, scales: Tensor, mins: Tensor, codes: Tensor, count: in
     return build.subtract(scaled(build, steps, codes, n, count), build.reshape(offsets, n, count, 1))
 
 
-def _levels(_params: Params) -> Mapping[str, Array]:
+def _levels(_params: Params, _given: Given) -> Mapping[str, Array]:
     return {"levels": grid("iq4nl")}
 
 
-def _mxfp4_tables(_params: Params) -> Mapping[str, Array]:
+def _mxfp4_tables(_params: Params, _given: Given) -> Mapping[str, Array]:
     powers = np.ldexp(np.float32(1), np.arange(256) - 128).astype(np.float32)
     return {"levels": DOUBLED_E2M1.astype(np.float32), "powers": powers}
 
 
-def _nvfp4_tables(_params: Params) -> Mapping[str, Array]:
+def _nvfp4_tables(_params: Params, _given: Given) -> Mapping[str, Array]:
     return {"levels": DOUBLED_E2M1.astype(np.float32), "scales": nvfp4_scales()}
 
 
-def _lanes(_params: Params) -> Mapping[str, Array]:
+def _lanes(_params: Params, _given: Given) -> Mapping[str, Array]:
     return {"lanes": stq1_0_lanes()}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from ninfer_core.schemes.form import Array, Form, Params, Shape
+from ninfer_core.schemes.form import Array, Form, Params, Part, Shape
 from ninfer_core.schemes.functions.frame import Given, Recipe, bare
 from ninfer_core.schemes.run import Refusal
 from ninfer_core.schemes.structs.model import Array as ArrayType
@@ -54,7 +54,7 @@ def layout(
     _require_sizes(form, given, stored)
     types = {} if recipe is None else recipe.types(params)
     fields = [
-        Field(part.name, _array(types.get(part.name) or _element(form, part.name, given), stored[part.name]))
+        Field(part.name, _array(types.get(part.name) or _element(form, part, given), stored[part.name]))
         for part in form.parts
         if part.name in given
     ]
@@ -79,12 +79,17 @@ def _require_sizes(form: Form, given: Given, stored: Mapping[str, Shape]) -> Non
     refusal.settle()
 
 
-def _element(form: Form, name: str, given: Given) -> str:
-    if given[name] not in _ELEMENTS:
+def _element(form: Form, part: Part, given: Given) -> str:
+    stored = given[part.name]
+    if stored == "uint8":  # words of the small float that the part holds, where it holds one
+        stored = next((name for name in part.dtypes if name.startswith("float8")), stored)
+    if stored not in _ELEMENTS:
         refusal = Refusal(form.name)
-        refusal.add("part_dtype", f"{name} has no struct type", ", ".join(_ELEMENTS), given[name], part=name)
+        refusal.add(
+            "part_dtype", f"{part.name} has no struct type", ", ".join(_ELEMENTS), stored, part=part.name
+        )
         refusal.settle()
-    return _ELEMENTS[given[name]]
+    return _ELEMENTS[stored]
 
 
 def _array(element: str, shape: Shape) -> Type:

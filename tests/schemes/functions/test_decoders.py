@@ -1,0 +1,55 @@
+"""ONNX decoders against our own: the same words in the reference evaluator and in onnxruntime, on every vector."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ninfer_core.schemes import run
+from ninfer_core.schemes.functions.declared import declared_of, dtypes_of, payload_of
+from ninfer_core.schemes.functions.decoders import decoder_of
+from ninfer_core.schemes.functions.evaluate import run_onnxruntime, run_reference
+from ninfer_core.schemes.functions.recipes import RECIPES
+from ninfer_core.schemes.functions.signatures import check_functions
+from ninfer_core.schemes.structs.faults import Faults
+from ninfer_core.schemes.structs.sizes import size_bytes
+from ninfer_core.schemes.structs.view import leaves, view
+from tests.schemes.functions.requests import Request, more, requests
+
+ALL = (*requests(), *more())
+
+
+def same(found: NDArray[np.float32], expected: NDArray[np.float32]) -> None:
+    """Word for word. One NaN is another: processors differ in its sign and payload, and ONNX says nothing of them."""
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    nan = np.isnan(expected)
+    assert np.array_equal(np.isnan(found), nan)
+    assert np.array_equal(found.view(np.uint32)[~nan], expected.view(np.uint32)[~nan])
+
+
+@pytest.mark.parametrize("request_", ALL, ids=lambda one: one.name)
+def test_both_engines_decode_what_our_decoder_does(request_: Request) -> None:
+    form, parts, shape, params = request_.form, request_.parts, request_.shape, request_.params
+    declared = declared_of(form, shape, params, dtypes_of(parts))
+    function = decoder_of(form, shape, params, dtypes_of(parts))
+    assert function is not None
+    payload = payload_of(form, parts)
+    assert size_bytes(declared) == len(payload)
+    arrays = [leaf.array for leaf in view(declared, payload)]
+    expected = run.decode(form, parts, shape, params, plain=True)
+    same(run_reference(function, arrays), expected)
+    same(run_onnxruntime(function, arrays), expected)
+
+
+@pytest.mark.parametrize(
+    "request_", {one.form.name: one for one in ALL}.values(), ids=lambda one: one.form.name
+)
+def test_a_decoder_keeps_the_contract(request_: Request) -> None:
+    declared = declared_of(request_.form, request_.shape, request_.params, dtypes_of(request_.parts))
+    faults = Faults()
+    root = declared.declarations[declared.root]
+    check_functions(root, leaves(declared), declared.dims, size_bytes(declared), faults, "type")
+    assert faults.findings.items == []
+
+
+def test_every_recipe_was_tried() -> None:
+    assert {one.form.name for one in ALL} == set(RECIPES)
