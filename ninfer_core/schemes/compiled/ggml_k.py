@@ -35,13 +35,22 @@ def q2_k(blocks: Array, table: Array, out: Array) -> None:
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
         d, dmin = half(block[80], block[81]), half(block[82], block[83])
-        for k in range(16):
-            step, least = d * np.float32(nibble(block[k], 0)), dmin * np.float32(nibble(block[k], 1))
-            h, s = k // 8, k // 2 % 4
-            codes, target = block[16 + 32 * h + 16 * (k % 2) :], values[16 * k : 16 * k + 16]
-            for m in range(16):
-                target[m] = step * np.float32(pair(codes[m], s)) - least
+        for g in range(8):
+            first, second = block[2 * g], block[2 * g + 1]
+            step, other = d * np.float32(nibble(first, 0)), d * np.float32(nibble(second, 0))
+            least, last = dmin * np.float32(nibble(first, 1)), dmin * np.float32(nibble(second, 1))
+            codes, target = block[16 + 32 * (g // 4) :], values[32 * g : 32 * g + 32]
+            for m in range(target.size):
+                product = (step if m < 16 else other) * np.float32(pair(codes[m], g % 4))
+                target[m] = product - (least if m < 16 else last)
         settle(d + dmin, values)
+
+
+@inline
+def six(scales: Array, k: int) -> float:
+    """The signed scale of sub-block k out of twelve bytes."""
+    scale = nibble(scales[k % 8], k // 8) | pair(scales[8 + k % 4], k // 4) << 4
+    return np.float32(np.int32(scale) - np.int32(32))  # type: ignore[return-value]
 
 
 @kernel
@@ -50,15 +59,12 @@ def q3_k(blocks: Array, table: Array, out: Array) -> None:
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
         d, scales = half(block[108], block[109]), block[96:108]
-        for k in range(16):
-            scale = nibble(scales[k % 8], k // 8) | pair(scales[8 + k % 4], k // 4) << 4
-            step = d * np.float32(np.int32(scale) - np.int32(32))
-            h, s = k // 8, k // 2 % 4
-            mask, codes = block[16 * (k % 2) :], block[32 + 32 * h + 16 * (k % 2) :]
-            target = values[16 * k : 16 * k + 16]
-            for m in range(16):
-                code = pair(codes[m], s) + np.int32(bit(mask[m], k // 2) << np.int32(2)) - np.int32(4)
-                target[m] = step * np.float32(np.int32(code))
+        for g in range(8):
+            step, other = d * six(scales, 2 * g), d * six(scales, 2 * g + 1)
+            codes, target = block[32 + 32 * (g // 4) :], values[32 * g : 32 * g + 32]
+            for m in range(target.size):
+                code = pair(codes[m], g % 4) + np.int32(bit(block[m], g) << np.int32(2)) - np.int32(4)
+                target[m] = (step if m < 16 else other) * np.float32(np.int32(code))
         settle(d, values)
 
 
@@ -82,7 +88,7 @@ def q4_k(blocks: Array, table: Array, out: Array) -> None:
             scale, least = six_bits(block[4:16], j)
             step, least = d * scale, dmin * least
             codes, target = block[16 + 32 * (j // 2) :], values[32 * j : 32 * j + 32]
-            for m in range(32):
+            for m in range(target.size):
                 target[m] = step * np.float32(nibble(codes[m], j % 2)) - least
         settle(d + dmin, values)
 
@@ -98,7 +104,7 @@ def q5_k(blocks: Array, table: Array, out: Array) -> None:
             step, least = d * scale, dmin * least
             fifth, codes = block[16:48], block[48 + 32 * (j // 2) :]
             target = values[32 * j : 32 * j + 32]
-            for m in range(32):
+            for m in range(target.size):
                 code = nibble(codes[m], j % 2) | np.int32(bit(fifth[m], j) << np.int32(4))
                 target[m] = step * np.float32(np.int32(code)) - least
         settle(d + dmin, values)
@@ -110,14 +116,14 @@ def q6_k(blocks: Array, table: Array, out: Array) -> None:
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
         d = half(block[208], block[209])
-        for k in range(16):
-            step = d * np.float32(np.int8(block[192 + k]))
-            h, s = k // 8, k // 2 % 4
-            ql, qh = block[64 * h + 16 * (k % 4) :], block[128 + 32 * h + 16 * (k % 2) :]
-            target = values[16 * k : 16 * k + 16]
-            for m in range(16):
-                code = nibble(ql[m], k // 4 % 2) | np.int32(pair(qh[m], s) << np.int32(4))
-                target[m] = step * np.float32(np.int32(code) - np.int32(32))
+        for g in range(8):
+            step = d * np.float32(np.int8(block[192 + 2 * g]))
+            other = d * np.float32(np.int8(block[193 + 2 * g]))
+            ql, qh = block[64 * (g // 4) + 32 * (g % 2) :], block[128 + 32 * (g // 4) :]
+            target = values[32 * g : 32 * g + 32]
+            for m in range(target.size):
+                code = nibble(ql[m], g // 2 % 2) | np.int32(pair(qh[m], g % 4) << np.int32(4))
+                target[m] = (step if m < 16 else other) * np.float32(np.int32(code) - np.int32(32))
         settle(d, values)
 
 

@@ -40,9 +40,10 @@ def q4_0(blocks: Array, table: Array, out: Array) -> None:
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
         d = half(block[0], block[1])
-        for j in range(16):
-            values[j] = d * low(block[2 + j], 8)
-            values[j + 16] = d * high(block[2 + j], 8)
+        codes, upper = block[2:], values[16:]
+        for j in range(codes.size):
+            values[j] = d * low(codes[j], 8)
+            upper[j] = d * high(codes[j], 8)
         settle(d, values)
 
 
@@ -52,9 +53,10 @@ def q4_1(blocks: Array, table: Array, out: Array) -> None:
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
         d, m = half(block[0], block[1]), half(block[2], block[3])
-        for j in range(16):
-            values[j] = d * low(block[4 + j], 0) + m
-            values[j + 16] = d * high(block[4 + j], 0) + m
+        codes, upper = block[4:], values[16:]
+        for j in range(codes.size):
+            values[j] = d * low(codes[j], 0) + m
+            upper[j] = d * high(codes[j], 0) + m
         settle(d + m, values)
 
 
@@ -71,9 +73,10 @@ def q5_0(blocks: Array, table: Array, out: Array) -> None:
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
         d, bits = half(block[0], block[1]), word32(block, 2)
-        for j in range(16):
-            values[j] = d * five(low(block[6 + j], 16), bits, j)
-            values[j + 16] = d * five(high(block[6 + j], 16), bits, j + 16)
+        codes, upper = block[6:], values[16:]
+        for j in range(codes.size):
+            values[j] = d * five(low(codes[j], 16), bits, j)
+            upper[j] = d * five(high(codes[j], 16), bits, j + 16)
         settle(d, values)
 
 
@@ -83,9 +86,10 @@ def q5_1(blocks: Array, table: Array, out: Array) -> None:
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
         d, m, bits = half(block[0], block[1]), half(block[2], block[3]), word32(block, 4)
-        for j in range(16):
-            values[j] = d * five(low(block[8 + j], 0), bits, j) + m
-            values[j + 16] = d * five(high(block[8 + j], 0), bits, j + 16) + m
+        codes, upper = block[8:], values[16:]
+        for j in range(codes.size):
+            values[j] = d * five(low(codes[j], 0), bits, j) + m
+            upper[j] = d * five(high(codes[j], 0), bits, j + 16) + m
         settle(d + m, values)
 
 
@@ -95,8 +99,9 @@ def q8_0(blocks: Array, table: Array, out: Array) -> None:
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
         d = half(block[0], block[1])
-        for j in range(32):
-            values[j] = d * np.float32(np.int8(block[2 + j]))
+        codes = block[2:]
+        for j in range(codes.size):
+            values[j] = d * np.float32(np.int8(codes[j]))
         settle(d, values)
 
 
@@ -157,10 +162,11 @@ def tq1_0(blocks: Array, table: Array, out: Array) -> None:
         d = half(block[52], block[53])
         power = 1
         for k in range(5):
-            for j in range(32):
-                values[32 * k + j] = d * ternary(block[j], power)
-            for j in range(16):
-                values[160 + 16 * k + j] = d * ternary(block[32 + j], power)
+            first, second = values[32 * k : 32 * k + 32], values[160 + 16 * k : 176 + 16 * k]
+            for j in range(first.size):
+                first[j] = d * ternary(block[j], power)
+            for j in range(second.size):
+                second[j] = d * ternary(block[32 + j], power)
             if k < 4:
                 for j in range(4):
                     values[240 + 4 * k + j] = d * ternary(block[48 + j], power)
@@ -174,11 +180,11 @@ def tq2_0(blocks: Array, table: Array, out: Array) -> None:
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
         d = half(block[64], block[65])
-        for h in range(2):
-            for s in range(4):
-                for m in range(32):
-                    code = np.int32(block[32 * h + m] >> np.uint8(2 * s)) & np.int32(3)
-                    values[128 * h + 32 * s + m] = d * np.float32(code - np.int32(1))
+        for g in range(8):
+            codes, target = block[32 * (g // 4) :], values[32 * g : 32 * g + 32]
+            for m in range(target.size):
+                code = np.int32(codes[m] >> np.uint8(2 * (g % 4))) & np.int32(3)
+                target[m] = d * np.float32(code - np.int32(1))
         settle(d, values)
 
 
