@@ -36,9 +36,10 @@ def matrix(n: int) -> Values:
 def transform(values: Values, size: int, axis: int = -1) -> Values:
     """`values` with each run of `size` along `axis` multiplied by the matrix: from either side, it is symmetric.
 
-    Binary32 throughout: sums and differences of neighbours 1, 2, 4 .. apart, one product with `factor` last. The
-    result is therefore within (log2(size) + 1) half units in the last place of the largest sum, not bit-equal with
-    other orders of summing. Raises: ValueError for a size that is no power of two or does not divide the axis.
+    Binary32 throughout: sums and differences of neighbours 1, 2, 4 .. apart, one product with `factor` last. Against
+    the exact product a value is off by at most (log2(size) + 2) 2**-24 times the sum of its run's magnitudes over
+    sqrt(size), to first order; other orders of summing give other words within that. Raises: ValueError for a size
+    that is no power of two or does not divide the axis.
     """
     moved = np.moveaxis(values, axis, -1)
     length = moved.shape[-1]

@@ -16,6 +16,8 @@ from ninfer_core.schemes.form import REQUIRED, Array, Form, Parameter, Params, P
 
 MAX_RANK: Final = 16
 MAX_VALUES: Final = 1 << 40  # of one decoded tensor; memory follows the parts, whose sizes are exact
+_STORED_PER_VALUE: Final = 8  # of what an encoder makes: codes, scales, zero points, indices
+_STORED_BESIDE: Final = 1 << 20  # tables and numbers of the tensor
 _SMALL_FLOATS: Final = (
     "float8_e4m3fn",
     "float8_e4m3fnuz",
@@ -227,6 +229,9 @@ def encode(form: Form, values: Values, given: Mapping[str, Any]) -> dict[str, Ar
     refusal.settle()
     if values.dtype != np.float32:
         raise CannotEncode(f"{form.name} is encoded from float32, not {values.dtype}")
-    form.stored(values.shape, params)
+    stored = form.stored(values.shape, params)
+    # An axis of no length leaves no values, and its neighbour could still ask for scales without end.
+    if sum(map(math.prod, stored.values())) > _STORED_PER_VALUE * values.size + _STORED_BESIDE:
+        raise refuse_shape(form.name, values.shape, "about as many values as numbers that store them")
     with np.errstate(all="ignore"):
         return form.encode(values, params)

@@ -26,10 +26,22 @@ def test_the_transform_is_the_product_with_the_matrix(shape, axis, size):
     runs = np.moveaxis(values, axis, -1).astype(np.float64)
     runs = runs.reshape(*runs.shape[:-1], -1, size) @ hadamard.matrix(size).astype(np.float64)
     expected = np.moveaxis(runs.reshape(np.moveaxis(values, axis, -1).shape), -1, axis)
-    np.testing.assert_allclose(ours, expected, atol=2e-6)
+    np.testing.assert_allclose(ours, expected, rtol=0, atol=2e-6)
     np.testing.assert_array_equal(values, before)
     assert ours.dtype == np.float32
     assert ours.flags.c_contiguous
+
+
+@pytest.mark.parametrize("size", [4, 256])
+def test_the_error_stays_within_the_stated_bound(size):
+    values = np.random.default_rng(size).standard_normal((37, size)) * 10.0 ** np.arange(37)[:, None]
+    values = values.astype(np.float32)
+    wide = values.astype(np.float64)
+    exact = wide @ np.sign(hadamard.matrix(size)).astype(np.float64) / np.sqrt(size)
+    bound = (np.log2(size) + 2) * 2.0**-24 * np.abs(wide).sum(1, keepdims=True) / np.sqrt(size)
+    off = np.abs(hadamard.transform(values, size) - exact)
+    assert np.all(off <= bound * 1.001)
+    assert off.max() > 0
 
 
 def test_integers_are_transformed_exactly_where_the_factor_is_a_power_of_two():

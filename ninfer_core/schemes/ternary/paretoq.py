@@ -74,7 +74,10 @@ def _factors(values: Values, w_bits: int, given: tuple[float, ...]) -> Values:
     if given:
         if len(given) != values.shape[0]:
             raise refuse_parameter(_NAME, "alpha", f"a factor for each of {values.shape[0]} rows", len(given))
-        return np.array(given, np.float64).astype(np.float32).reshape(-1, 1)
+        factors = np.array(given, np.float64).astype(np.float32).reshape(-1, 1)
+        if not np.all(np.isfinite(factors) & (factors > 0)):
+            raise refuse_parameter(_NAME, "alpha", "finite binary32 factors above zero", list(given))
+        return factors
     if w_bits == 1:
         mean = np.mean(np.abs(values), axis=1, keepdims=True, dtype=np.float64)
         return np.asarray(mean, np.float32)

@@ -182,9 +182,10 @@ class TestParetoq:
         assert (illegal.code, illegal.count, illegal.where["index"]) == ("scheme.code_illegal", 2, [0, 1])
         assert (scale.code, scale.where["index"]) == ("scheme.scale_not_finite", [1, 0])
 
-    def test_another_number_of_factors_than_rows_is_refused(self):
+    @pytest.mark.parametrize("alpha", [(1.0, 2.0), (1.0, 0.0, 1.0), (1.0, -1.0, 1.0), (1.0, 1e300, 1.0)])
+    def test_factors_that_do_not_fit_are_refused(self, alpha):
         with pytest.raises(SchemeRefused, match="alpha"):
-            run.encode(PARETOQ, normal((3, 4)), {"alpha": (1.0, 2.0)})
+            run.encode(PARETOQ, normal((3, 4)), {"alpha": alpha})
 
 
 class TestBinary:
@@ -241,6 +242,11 @@ def test_any_words_decode_and_are_judged(form):
     assert run.decode(form, parts, (8, 128), params).shape == (8, 128)
     found = run.check(form, parts, (8, 128), params)
     assert all(finding.count >= 1 and finding.where["part"] in parts for finding in found)
+
+
+def test_no_values_take_no_memory_for_scales():
+    with pytest.raises(SchemeRefused, match="about as many"):
+        run.encode(BINARY_XNOR, np.zeros((1 << 39, 0), np.float32), {})
 
 
 @pytest.mark.parametrize("form", [BITNET_HF, PARETOQ, BINARY_XNOR], ids=lambda form: form.name)
