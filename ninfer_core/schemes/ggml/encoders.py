@@ -14,6 +14,7 @@ from ninfer_core.schemes.form import Values
 from ninfer_core.schemes.ggml.block import Blocks
 from ninfer_core.schemes.ggml.pieces import Codes
 from ninfer_core.schemes.ggml.tables import mxfp4_table, stq1_0_lanes
+from ninfer_core.schemes.scales import half_away
 from ninfer_core.words import narrow_bf16
 
 Words = NDArray[Any]
@@ -55,7 +56,7 @@ def q8_0(values: Values, blocks: Blocks) -> None:
     """d = max|x| / 127, q = round(x / d), halves away from zero."""
     d = _largest_magnitude(values) / np.float32(127)
     blocks["d"] = _half(d)
-    blocks["qs"] = _rounded(_over(values, d)).astype(np.int8)
+    blocks["qs"] = half_away(_over(values, d)).astype(np.int8)
 
 
 def q1_0(values: Values, blocks: Blocks) -> None:
@@ -139,12 +140,6 @@ def _truncated(values: Values, top: int) -> Codes:
     return np.minimum(values, np.float32(top)).astype(np.uint8)
 
 
-def _rounded(values: Values) -> Values:
-    """The nearest whole numbers, halves away from zero."""
-    whole = np.trunc(values)
-    return whole + np.copysign(np.abs(values - whole) >= np.float32(0.5), values).astype(np.float32)
-
-
 def _affine(values: Values, top: int) -> tuple[Words, Words, Codes]:
     """Words of d and m, and codes from 0 to `top`."""
     least = _at(values, np.argmin(values, axis=1))  # the first of equals: a zero has a sign
@@ -156,7 +151,7 @@ def _affine(values: Values, top: int) -> tuple[Words, Words, Codes]:
 def _ternary(values: Values) -> tuple[Words, Codes]:
     """Words of d, and digits 0, 1, 2."""
     d = _largest_magnitude(values)
-    return _half(d), (_rounded(_over(values, d)) + 1).astype(np.uint8)
+    return _half(d), (half_away(_over(values, d)) + 1).astype(np.uint8)
 
 
 def _nibbles(codes: Codes) -> Codes:
