@@ -28,11 +28,11 @@ def show_checked(checked: Checked, beside: tuple[str, ...], elapsed: float) -> N
     out.print()
     verdict = "passed" if checked.verdict == "passed" else "FAILED"
     counts = count_line(checked.findings)
-    _verdict(out, verdict, f" in {seconds(elapsed)}; {counts or _nothing(checked)}.")
+    _verdict(out, verdict, f"in {seconds(elapsed)}; {counts or _nothing(checked)}.")
 
 
 def _verdict(out: Console, verdict: str, rest: str) -> None:
-    out.print(styled("  ", (verdict, _STYLES[verdict]), rest))
+    out.print(hanging(styled("  ", (verdict, _STYLES[verdict]), " "), rest, out.width))
 
 
 def _nothing(checked: Checked) -> str:
@@ -47,6 +47,8 @@ def _lines(checked: Checked) -> list[tuple[str, str]]:
     lines = [("parts", parts or "none"), ("words", words)]
     if checked.against_reference is not None:
         lines.append(("reference", _measured(checked.against_reference)))
+        if checked.against_reference.differing and checked.form.arithmetic != "exact":
+            lines.append(("arithmetic", checked.form.arithmetic))
     if checked.against_source is not None:
         lines.append(("source", _error(checked.against_source)))
     return lines

@@ -16,7 +16,7 @@ from ninfer_core.findings import Finding, Findings
 from ninfer_core.io import DiskFile
 from ninfer_core.schemes import run
 from ninfer_core.schemes.catalogue.forms import form_of
-from ninfer_core.schemes.checking import SCHEME_CHECK_SCHEMA, Checked, check_parts, checked_json
+from ninfer_core.schemes.checking import SCHEME_CHECK_SCHEMA, Checked, Stored, check_parts, checked_json
 from ninfer_core.schemes.form import Array, Form, Shape
 from ninfer_core.schemes.reading import file_kind, read_array
 from service.cli.failures import Task, guarded
@@ -60,12 +60,12 @@ def decode(given: Given, out: str) -> int:
         require_free([path])
         begin = time.monotonic()
         value = _read(given)
-        found, shape = _judged(value)
-        if any(one.severity == "error" for one in found) or shape is None:
-            return _refused(path, found)
-        values = run.decode(value.form, value.parts, shape, value.params)
+        checked = _checked(value, Findings())
+        if checked.verdict == "failed" or checked.shape is None:
+            return _refused(path, checked.findings)
+        values = run.decode(value.form, value.parts, checked.shape, value.params)
         _publish(path, _npy(values))
-        return _written(path, f"{values.dtype} {shape_text(values.shape)}", begin, found)
+        return _written(path, f"{values.dtype} {shape_text(values.shape)}", begin, checked.findings)
 
     return guarded(Task("schemes decode", f"decoding {given.name}", _NOTHING_KEPT), work)
 
@@ -118,16 +118,7 @@ def check(given: Given, reference: str | None, within: float, source: str | None
         found = Findings()
         expected = None if reference is None else _array(reference, "--reference", found)
         original = None if source is None else _array(source, "--source", found)
-        checked = check_parts(
-            value.form,
-            value.parts,
-            value.params,
-            value.shape,
-            reference=expected,
-            within=within,
-            source=original,
-        )
-        checked = _with(checked, (*value.findings, *found))
+        checked = _checked(value, found, reference=expected, within=within, source=original)
         if target is not None:
             target.write(checked_json(checked))
         if target is None or not target.alone:
@@ -158,14 +149,14 @@ def _read(given: Given) -> Value:
     return Value(form, parts, beside, shape, params, tuple(found))
 
 
-def _judged(value: Value) -> tuple[tuple[Finding, ...], Shape | None]:
-    """What is to be said of a value before it is decoded, and its shape."""
-    checked = check_parts(value.form, value.parts, value.params, value.shape)
-    return (*value.findings, *checked.findings), checked.shape
-
-
-def _with(checked: Checked, more: tuple[Finding, ...]) -> Checked:
-    return replace(checked, findings=(*more, *checked.findings)) if more else checked
+def _checked(value: Value, more: Findings, **against: Any) -> Checked:
+    """The answer; where a file could not be read, that is all of it."""
+    unread = (*value.findings, *more)
+    if not any(one.severity == "error" for one in unread):
+        checked = check_parts(value.form, value.parts, value.params, value.shape, **against)
+        return replace(checked, findings=(*unread, *checked.findings))
+    stored = {name: Stored(part.dtype.name, part.shape, part.nbytes) for name, part in value.parts.items()}
+    return Checked(value.form, value.shape, value.params, stored, unread)
 
 
 def _array(path: str, option: str, findings: Findings) -> Array | None:
