@@ -128,7 +128,8 @@ def _typed(parameter: Parameter, value: Any) -> Any:
 
 def _check_shape(refusal: Refusal, shape: Shape) -> None:
     whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape)
-    if not whole or len(shape) > MAX_RANK or math.prod(shape) > MAX_VALUES:
+    # A dimension of zero makes no other one small: numpy holds none beyond its limits.
+    if not whole or len(shape) > MAX_RANK or math.prod(n or 1 for n in shape) > MAX_VALUES:
         expected = f"up to {MAX_RANK} dimensions, none negative, of {MAX_VALUES:,} values in all"
         refusal.add("shape", f"shape {list(shape)} is none that can be decoded", expected, list(shape))
 

@@ -86,6 +86,7 @@ def test_shapes_and_payloads_that_do_not_fit_are_refused(form):
             ((block.values, 1), payload[: block.bytes]),
             ((block.values + 1,), payload[: block.bytes]),
         ]
+    refused += [((0, 2**62), payload[:0]), ((2**70, 0), payload[:0]), ((2**41 * block.values,), payload)]
     for shape, bytes_ in refused:
         with pytest.raises(run.SchemeRefused):
             run.decode(form, {"payload": bytes_}, shape, {})
