@@ -42,3 +42,15 @@ def test_every_file_of_the_synthetic_target_has_the_stated_digest():
         if path.is_file()
     }
     assert found == stated
+
+
+def test_every_file_about_schemes_has_the_stated_digest():
+    page = (HERE / "ORIGIN.schemes.md").read_text()
+    stated = dict(re.findall(r"\| `([^`]+)` \| \d+ \| `([0-9a-f]{64})` \|", page))
+    folders = ("schemes", "struct_types", "cases/gptq")
+    present = [path for folder in folders for path in (HERE / folder).rglob("*") if path.is_file()]
+    present.append(HERE / "cases" / "manifest.schemes.json")
+    found = {
+        path.relative_to(HERE).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in present
+    }
+    assert found == stated
