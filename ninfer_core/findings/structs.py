@@ -196,6 +196,13 @@ STRUCTS: tuple[Definition, ...] = (
         "Give the encoder one input of the decoder's output type and one UINT8 output of the payload's size.",
     ),
     _fault(
+        "expectation_differs",
+        "A size, a leaf or an element is not what the document expects of it.",
+        "A case written for another type, or one with a mistake of its own.",
+        "Compare with the specification, and correct the case or the type.",
+        "path: the member that states it",
+    ),
+    _fault(
         "value_type_missing",
         "A sequence or an optional of structured values does not say the type of its elements.",
         _EDITED,

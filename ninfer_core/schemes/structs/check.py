@@ -15,7 +15,7 @@ from ninfer_core.schemes.structs.layout import Laid, lay_out
 from ninfer_core.schemes.structs.limits import LIMITS, Limits
 from ninfer_core.schemes.structs.model import Declaration, Value
 from ninfer_core.schemes.structs.parameters import check_dims, check_parameters
-from ninfer_core.schemes.structs.payload import check_payload
+from ninfer_core.schemes.structs.payload import check_multiple, check_payload
 from ninfer_core.schemes.structs.plans import unroll
 from ninfer_core.schemes.structs.reach import INLINE, Reached, place_of, reach
 from ninfer_core.schemes.structs.walk import Node
@@ -45,14 +45,27 @@ def check_value(
 
     `inline_bytes` is the length of the inline payload where its bytes are not in `value.data`.
     """
+    inline = len(value.data) if inline_bytes is None else inline_bytes
+    return _checked(model, value, limits, inline)
+
+
+def check_type(model: tuple[Declaration, ...], value: Value, limits: Limits = LIMITS) -> list[Finding]:
+    """The same of the type and the counts alone, whatever payload the value has or lacks."""
+    return _checked(model, value, limits, None)
+
+
+def _checked(
+    model: tuple[Declaration, ...], value: Value, limits: Limits, inline_bytes: int | None
+) -> list[Finding]:
     faults = Faults()
     reached = select(model, value, limits, faults)
     laid = None if reached is None else judge(reached, value.dims, limits, faults)
     if reached is not None and laid is not None:
-        sized = len(faults.findings)
-        inline = len(value.data) if inline_bytes is None else inline_bytes
-        check_payload(laid.bits, value, inline, faults)
-        if not sized:
+        sound = not faults.findings.items
+        check_multiple(laid.bits, faults)
+        if inline_bytes is not None:
+            check_payload(laid.bits, value, inline_bytes, faults)
+        if sound:
             check_signatures(reached, laid, value.dims, faults)
     return list(faults.findings.items)
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from ninfer_core.findings import Finding
 from ninfer_core.schemes.structs.check import SIZED_ANYWAY, overflows
+from ninfer_core.schemes.structs.constants import MAX_UINT64
 from ninfer_core.schemes.structs.contents import check_contents
 from ninfer_core.schemes.structs.contents import check_names as check_name_list
 from ninfer_core.schemes.structs.faults import Faults
@@ -22,13 +23,12 @@ def check_names(model: tuple[Declaration, ...]) -> list[Finding]:
 
 
 def check_model(model: tuple[Declaration, ...], limits: Limits = LIMITS) -> list[Finding]:
-    """Every fault of a model's declarations, used or not; what only a value decides is left to `check_value`."""
+    """Every fault of a model's declarations but their names; what only a value decides is left to `check_value`."""
     faults = Faults()
     reached = reach_all(model, limits, faults)
-    check_name_list((declaration.name for declaration in model), "types", "declaration", faults)
-    check_contents(
-        tuple(node for index in range(len(model)) for node in reached.nodes[index]), limits, faults
-    )
+    nodes = tuple(node for index in range(len(model)) for node in reached.nodes[index])
+    # A limit of one root, which many declarations together may pass.
+    check_contents(nodes, replace(limits, constant_bytes=MAX_UINT64), faults)
     check_parameters(reached, limits, faults)
     if all(finding.code in SIZED_ANYWAY for finding in faults.findings):
         static = {index: one for index, one in reached.declarations.items() if not one.dims_param}
@@ -38,10 +38,12 @@ def check_model(model: tuple[Declaration, ...], limits: Limits = LIMITS) -> list
     return list(faults.findings.items)
 
 
-def check_static(form: Declaration, model: tuple[Declaration, ...], place: str = "static") -> list[Finding]:
+def check_static(
+    form: Declaration, model: tuple[Declaration, ...] | None, place: str = "static"
+) -> list[Finding]:
     """The static type of a graph value or of a container's elements: a reference, or nothing at all, and no more.
 
-    Adds `static_form_extras` and `type_index_out_of_range`.
+    Without a model no index is out of its range. Adds `static_form_extras` and `type_index_out_of_range`.
     """
     faults = Faults()
     extras = {
@@ -56,7 +58,7 @@ def check_static(form: Declaration, model: tuple[Declaration, ...], place: str =
         if given is not None and given not in ("", ()):
             message = f"a static type cannot carry {what}."
             faults.add("static_form_extras", place, message, "a reference or nothing", what)
-    if isinstance(form.type, Reference) and not 0 <= form.type.index < len(model):
+    if model is not None and isinstance(form.type, Reference) and not 0 <= form.type.index < len(model):
         message = f"no declaration {form.type.index} among {len(model)}."
         expected = f"below {len(model)}"
         faults.add("type_index_out_of_range", f"{place}.type_index", message, expected, form.type.index)

@@ -7,15 +7,17 @@ from ninfer_core.schemes.structs.model import External, Value
 _MAX_DIGITS = len(str(MAX_UINT64))
 
 
-def check_payload(bits: int, value: Value, inline_bytes: int, faults: Faults) -> None:
-    """A size that fills bytes, one source, the right length.
+def check_multiple(bits: int, faults: Faults) -> bool:
+    """Whether a size fills whole bytes; adds `size_not_byte_multiple` where it does not."""
+    if bits % 8 == 0:
+        return True
+    message = f"{bits:,} bits do not fill whole bytes."
+    faults.add("size_not_byte_multiple", "value", message, "a multiple of 8", bits)
+    return False
 
-    Adds `size_not_byte_multiple`, `payload_source` and `payload_size_mismatch`.
-    """
-    whole = bits % 8 == 0
-    if not whole:
-        message = f"{bits:,} bits do not fill whole bytes."
-        faults.add("size_not_byte_multiple", "value", message, "a multiple of 8", bits)
+
+def check_payload(bits: int, value: Value, inline_bytes: int, faults: Faults) -> None:
+    """One source of the payload, and the length that the size gives: `payload_source`, `payload_size_mismatch`."""
     length, place = inline_bytes, "value.raw_data"
     if value.external is not None:
         place = "value.external_data"
@@ -33,7 +35,7 @@ def check_payload(bits: int, value: Value, inline_bytes: int, faults: Faults) ->
         message = f"no payload for {bits:,} bits."
         faults.add("payload_source", "value", message, "raw_data or external_data", "neither")
         return
-    if whole and length * 8 != bits:
+    if bits % 8 == 0 and length * 8 != bits:
         message = f"{length:,} bytes, where the type and its counts take {bits // 8:,}."
         faults.add("payload_size_mismatch", place, message, bits // 8, length)
 

@@ -1,10 +1,11 @@
 """The size function: from a type and the counts of a value alone, exact, checked against 64 bits (section 3)."""
 
 from ninfer_core.schemes.structs.check import judge
-from ninfer_core.schemes.structs.faults import Faults, fault
+from ninfer_core.schemes.structs.faults import Faults
 from ninfer_core.schemes.structs.layout import Laid
 from ninfer_core.schemes.structs.limits import LIMITS, Limits
 from ninfer_core.schemes.structs.model import Declared
+from ninfer_core.schemes.structs.payload import check_multiple
 from ninfer_core.schemes.structs.reach import reach
 
 
@@ -27,12 +28,7 @@ def size_bits(declared: Declared, limits: Limits = LIMITS) -> int:
 def size_bytes(declared: Declared, limits: Limits = LIMITS) -> int:
     """The bytes of a payload. Raises: StructFault, also where the bits do not fill them."""
     bits = size_bits(declared, limits)
-    if bits % 8:
-        raise fault(
-            "size_not_byte_multiple",
-            "value",
-            f"{bits:,} bits do not fill whole bytes.",
-            "a multiple of 8",
-            bits,
-        )
+    faults = Faults()
+    check_multiple(bits, faults)
+    faults.settle()
     return bits // 8

@@ -1,0 +1,71 @@
+"""A file of cases, accepted and refused ones, each a document of its own: what came of each."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from ninfer_core.findings import Finding, Findings
+from ninfer_core.schemes.structs.document import MAX_JSON_DEPTH, read_members
+from ninfer_core.schemes.structs.examine import examine
+from ninfer_core.schemes.structs.limits import LIMITS, Limits
+from ninfer_core.sources.json_text import parse_object
+from ninfer_core.strict_json import Json, Members
+
+Outcome = Literal["passed", "failed", "described"]
+_LISTS: Final = ("accept", "reject")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case: `expected` is a code, or empty where none is; `described` when only words say what to build."""
+
+    name: str
+    expected: str
+    outcome: Outcome
+    findings: tuple[Finding, ...]
+
+
+def is_conformance(root: Json) -> bool:
+    """Whether a parsed document is a file of cases."""
+    return isinstance(root, Members) and any(name in root for name in _LISTS)
+
+
+def read_cases(text: bytes, file: str, limits: Limits = LIMITS) -> tuple[Case, ...] | Findings | None:
+    """The cases of a file, judged; None where it is one document, findings where it is no JSON object."""
+    findings = Findings()
+    root = parse_object(text, MAX_JSON_DEPTH, file, findings)
+    if root is None or findings.items:
+        return findings
+    return judge_cases(root, file, limits) if is_conformance(root) else None
+
+
+def judge_cases(root: Json, file: str, limits: Limits = LIMITS) -> tuple[Case, ...] | Findings:
+    """A refused case passes when its first finding has the code that it names, an accepted one without any."""
+    findings = Findings()
+    for name in root:
+        if name not in _LISTS or not isinstance(root[name], list):
+            findings.add(
+                "struct.member_unexpected",
+                f"$.{name}: a file of cases has lists accept and reject.",
+                where={"file": file, "path": "$", "member": name},
+                expected=" and ".join(_LISTS),
+                found=name,
+            )
+    if findings.items:
+        return findings
+    return tuple(
+        _judge(case, file, limits, kind == "reject", (kind, index))
+        for kind in _LISTS
+        for index, case in enumerate(root.get(kind, ()))
+    )
+
+
+def _judge(case: Json, file: str, limits: Limits, refused: bool, path: tuple[str | int, ...]) -> Case:
+    code = case.get("code") if isinstance(case, Members) else None
+    name = case.get("name") if isinstance(case, Members) else None
+    expected = f"struct.{code}" if refused and isinstance(code, str) else ""
+    document = read_members(case, file, limits, path)
+    found = tuple(document) if isinstance(document, Findings) else examine(document, limits).findings
+    outcome: Outcome = "passed" if (found[0].code if found else "") == expected else "failed"
+    if not isinstance(document, Findings) and document.described:
+        outcome = "described"
+    return Case(name if isinstance(name, str) else "", expected, outcome, found)

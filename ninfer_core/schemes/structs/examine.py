@@ -1,0 +1,74 @@
+"""What a document says, checked: its value, model or static type, and whether its own expectations hold."""
+
+from dataclasses import dataclass
+
+from ninfer_core.findings import Finding
+from ninfer_core.schemes.structs.check import check_type, check_value
+from ninfer_core.schemes.structs.document import Document
+from ninfer_core.schemes.structs.expectations import compare
+from ninfer_core.schemes.structs.faults import Faults, StructFault
+from ninfer_core.schemes.structs.limits import LIMITS, Limits
+from ninfer_core.schemes.structs.model import Declared, Value
+from ninfer_core.schemes.structs.models import check_model, check_names, check_static
+from ninfer_core.schemes.structs.plans import LeafPlan, unroll
+from ninfer_core.schemes.structs.sizes import laid_out
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """The answer: every fault, and of a value whose type has none its size and its leaves."""
+
+    findings: tuple[Finding, ...]
+    size_bits: int | None = None
+    leaves: tuple[LeafPlan, ...] = ()
+
+    @property
+    def size_bytes(self) -> int | None:
+        """The size in bytes, where the bits fill them."""
+        return None if self.size_bits is None or self.size_bits % 8 else self.size_bits // 8
+
+
+def declared_by(document: Document) -> Declared | None:
+    """The type that the document's value selects, with its counts; None without a value."""
+    value = document.value
+    if value is None:
+        return None
+    if value.declaration is None:
+        return Declared(document.model, value.type, value.dims)
+    return Declared((*document.model, value.declaration), len(document.model), value.dims)
+
+
+def examine(document: Document, limits: Limits = LIMITS) -> Examination:
+    """Every finding about a document; one that only describes a situation in words has none."""
+    findings: list[Finding] = []
+    if document.named:
+        findings += check_names(document.model)
+    if document.static is not None:
+        findings += check_static(document.static, document.model or None)
+    if document.value is None:
+        if any(declaration.type is not None for declaration in document.model):
+            findings += check_model(document.model, limits)
+        return Examination(tuple(findings))
+    findings += _check(document, document.value, limits)
+    declared = declared_by(document)
+    try:
+        laid = None if declared is None else laid_out(declared, limits)
+    except StructFault:  # its findings are among those above
+        laid = None
+    if laid is None or declared is None:
+        return Examination(tuple(findings))
+    plans = unroll(laid)
+    if not findings:
+        faults = Faults()
+        given = len(document.value.data) == document.inline_bytes
+        compare(
+            document.expected, laid.bits, declared, document.value.data if given else None, limits, faults
+        )
+        findings += faults.findings.items
+    return Examination(tuple(findings), laid.bits, plans)
+
+
+def _check(document: Document, value: Value, limits: Limits) -> list[Finding]:
+    if document.inline_bytes is None:
+        return check_type(document.model, value, limits)
+    return check_value(document.model, value, limits, inline_bytes=document.inline_bytes)
