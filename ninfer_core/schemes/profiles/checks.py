@@ -86,9 +86,11 @@ def _check_linear(kind: Linear, shape: Shape, faults: Faults) -> None:
     if not 1 <= kind.bits <= 64:
         faults.add("bits_out_of_range", "bits", "no width of a code", "1 to 64", kind.bits)
         return
-    if kind.leaf is not None and (kind.leaf not in LEAVES or LEAVES[kind.leaf].bits != kind.bits):
-        faults.add("storage_type", "leaf", "another width than `bits`", f"{kind.bits} bits", kind.leaf)
-    elif kind.leaf is None and kind.bits != own and kind.bits > 16:
+    native = kind.leaf in LEAVES and LEAVES[kind.leaf].bits == kind.bits
+    if kind.leaf not in (None, "UINT8") and not native:
+        expected = f"{kind.bits} bits, or UINT8 for a stream"
+        faults.add("storage_type", "leaf", "another width than `bits`", expected, kind.leaf)
+    elif not native and (kind.leaf or kind.bits != own) and kind.bits > 16:
         faults.add("bits_out_of_range", "bits", "too wide for a stream of codes", "1 to 16", kind.bits)
     if kind.bits > own:
         faults.add("bits_out_of_range", "bits", f"more than {kind.storage_type} has", own, kind.bits)

@@ -71,7 +71,8 @@ Scale = ScaleFloat | ScaleInt | ScaleVector | ScaleField
 class Linear:
     """value = (code - zero_point) x scale. `leaf` is the type of the codes where the default is another (R4).
 
-    By default codes are leaves of `storage_type` where `bits` is its width, else a low-bits-first stream in UINT8.
+    By default codes are leaves of `storage_type` where `bits` is its width, else a low-bits-first stream in UINT8;
+    UINT8 as the `leaf` of narrower codes asks for the stream.
     """
 
     storage_type: str

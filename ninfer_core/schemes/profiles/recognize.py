@@ -82,7 +82,7 @@ def _codes(level: Level, name: str, bits: int) -> tuple[str | None, tuple[int, .
 def _override(leaf: str | None, storage_type: str, bits: int) -> str | None:
     """The leaf to state, where it is not the one by default."""
     default = storage_type if LEAVES[storage_type].bits == bits else None
-    return None if leaf == default or (leaf == "UINT8" and default is None) else leaf
+    return None if leaf == default else leaf or "UINT8"
 
 
 def _scale(level: Level) -> Scale | None:
@@ -254,4 +254,3 @@ def _tiled_shape(level: Level, kind: Tiling, grid: Shape, tile: Shape) -> Shape:
     for axis, count in zip(order, grid, strict=True):
         sizes[axis] *= count
     return tuple(sizes)
-
