@@ -57,13 +57,13 @@ def infer_gemm(shapes: Mapping[str, Shape], _params: Params) -> Shape:
 
 def interleaved_codes(words: Array, outputs: int) -> Array:
     """The codes of interleaved words [rows, N/8], in the order of the columns."""
-    plain = codes_of(words, 4, outputs).reshape(words.shape[0], -1, _PER_WORD)
-    return plain[:, :, _NIBBLES].reshape(words.shape[0], outputs)
+    plain = codes_of(words, 4, outputs).reshape(len(words), outputs // _PER_WORD, _PER_WORD)
+    return plain[:, :, _NIBBLES].reshape(len(words), outputs)
 
 
 def interleaved_words(codes: Array) -> Array:
     """The words int32 [rows, N/8] that hold codes [rows, N]."""
-    eights = codes.reshape(codes.shape[0], -1, _PER_WORD)[:, :, list(COLUMNS)]
+    eights = codes.reshape(len(codes), codes.shape[1] // _PER_WORD, _PER_WORD)[:, :, list(COLUMNS)]
     return words_of(eights.reshape(codes.shape), 4, np.uint32).view(np.int32)
 
 

@@ -18,7 +18,7 @@ from ninfer_core.schemes.integer.groups import (
     report_padding,
     stream_word,
 )
-from ninfer_core.schemes.run import CannotEncode, Refusal, refuse_parameter
+from ninfer_core.schemes.run import Refusal, refuse_parameter
 
 _NAME = "matmulnbits"
 
@@ -133,8 +133,6 @@ def encode(values: Values, params: Params) -> dict[str, Array]:
     """Rounds to the grid of each block, zero points packed unless symmetric. Raises: CannotEncode."""
     outputs, inputs, blocks, size = _blocks(values.shape, params)
     bits = params["bits"]
-    if size > 2 * max(inputs, 128):  # memory follows the values, not a number beside them
-        raise CannotEncode(f"a block of {size} is mostly padding for {inputs} inputs")
     padded = np.zeros((outputs, blocks * size), np.float32)
     padded[:, :inputs] = values
     made = grid(padded.reshape(outputs, blocks, size), bits, params["symmetric"], np.float32)
