@@ -17,7 +17,7 @@ COMPILE := ../.venv-lock/bin/pip-compile --quiet --generate-hashes --no-emit-ind
 	--no-emit-trusted-host --strip-extras --allow-unsafe --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-gpu check format docs bench bench-service bench-targets bench-reuse bench-provenance memory lock clean
+.PHONY: help venv demo test test-gpu test-oracles check format docs bench bench-service bench-targets bench-reuse bench-provenance memory lock clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -55,6 +55,9 @@ test: $(CHECKPOINT)/.ready ## Run the tests, those on the real checkpoint and in
 test-gpu: $(READY) ## Prove the GPU kernels on the CUDA device of this machine and measure them; says so where there is none.
 	@$(BIN)/python -m pytest -m gpu -n0 -rs tests/kernels/gpu
 	@$(BIN)/python -m benchmarks.gpu
+
+test-oracles: .venv-oracles/.ready ## Hold the schemes against packages of others, on random data and in both directions.
+	@.venv-oracles/bin/python -m pytest -rs tests/packages
 
 check: $(READY) ## Lint, formatting, types and layers.
 	$(BIN)/ruff check .
