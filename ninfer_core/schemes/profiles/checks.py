@@ -86,7 +86,7 @@ def _check_linear(kind: Linear, shape: Shape, faults: Faults) -> None:
     if not 1 <= kind.bits <= 64:
         faults.add("bits_out_of_range", "bits", "no width of a code", "1 to 64", kind.bits)
         return
-    native = kind.leaf in LEAVES and LEAVES[kind.leaf].bits == kind.bits
+    native = kind.leaf is not None and kind.leaf in LEAVES and LEAVES[kind.leaf].bits == kind.bits
     if kind.leaf not in (None, "UINT8") and not native:
         expected = f"{kind.bits} bits, or UINT8 for a stream"
         faults.add("storage_type", "leaf", "another width than `bits`", expected, kind.leaf)
