@@ -49,6 +49,8 @@ def codes_of(words: NDArray[Any], bits: int, count: int, axis: int = -1) -> Code
     held = stream.shape[-1]
     if count < 0 or bits * count > 8 * held:
         raise ValueError(f"{count} codes of {bits} bits do not fit into {held} bytes")
+    if not count or not stream.size:  # nothing to read, and the other axes may say any number
+        return np.moveaxis(np.zeros((*stream.shape[:-1], count), dtype), -1, axis)
     if bits == 8:
         return np.moveaxis(stream[..., :count], -1, axis)
     # Eight codes start on a byte again after `bits` bytes. Two more bytes, so that reading ahead ends inside.

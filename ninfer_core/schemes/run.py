@@ -88,7 +88,7 @@ def complete(form: Form, given: Mapping[str, Any]) -> Params:
             refusal.add("parameter", f"{name} is no parameter of {form.name}", listed, name, parameter=name)
     params: dict[str, Any] = {}
     for name, parameter in known.items():
-        if name not in given:
+        if name not in given or (given[name] is None and parameter.default is None):  # complete ones again
             if parameter.default is REQUIRED:
                 refusal.add(
                     "parameter", f"{name} is needed: {parameter.meaning}", name, "absent", parameter=name
@@ -196,6 +196,8 @@ def decode(
     Raises: SchemeRefused.
     """
     parts, params = prepared(form, parts, shape, given)
+    if 0 in shape:  # the axes beside one of no length may say any number, and no part backs them
+        return np.zeros(shape, np.float32)
     run = form.decode if plain or form.fast is None else form.fast
     with np.errstate(all="ignore"):  # infinities and NaN are numbers like others here; `check` judges them
         values = run(parts, shape, params)
