@@ -8,7 +8,7 @@ import numpy as np
 from ninfer_core.schemes import bits, hadamard
 from ninfer_core.schemes.form import Array, Form, Parameter, Params, Part, Parts, Shape, Slice, Values
 from ninfer_core.schemes.run import CannotEncode, refuse_shape
-from ninfer_core.schemes.scales import FLOATS, binary32, divided, finite_source, largest, sound_scales
+from ninfer_core.schemes.scales import binary32, divided, finite_source, largest, sound_scales
 
 _NAME: Final = "quarot"
 _SIDES: Final[Mapping[str, tuple[int, ...]]] = {
@@ -72,7 +72,7 @@ QUAROT: Final = Form(
     axes=("out", "in"),
     parts=(
         Part("weight", ("uint8",), "[O, I/2]", "signed nibbles, the first in the low one"),
-        Part("weight_scales", FLOATS, "[O, 1]", "the factor of each row"),
+        Part("weight_scales", ("float16", "float32", "bfloat16"), "[O, 1]", "the factor of each row"),
     ),
     parameters=(
         Parameter(

@@ -302,6 +302,12 @@ class TestFp6Llm:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+def test_complete_parameters_are_complete(form):
+    params = run.complete(form, {})
+    assert run.complete(form, params) == params
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 @pytest.mark.parametrize("bad", [np.nan, -np.inf])
 def test_values_that_are_not_finite_are_not_encoded(form, bad):
     values = np.zeros((64, 64), np.float32)
