@@ -169,6 +169,22 @@ class SelfCheckNotFound(NotFound):
     help = "GET /v1/selfchecks lists them; that of a job is there once the job has an answer."
 
 
+class SchemeNotFound(NotFound):
+    """A name that no scheme and no form of the catalogue has."""
+
+    code = "scheme_not_found"
+    title = "No such scheme"
+    help = "GET /v1/schemes lists them. None of them is a format of a `.ninfer` file; GET /v1/formats lists those."
+
+
+class SchemeCheckNotFound(NotFound):
+    """A check of a scheme that this project never had."""
+
+    code = "scheme_check_not_found"
+    title = "No such check"
+    help = "GET /v1/scheme-checks lists them; the job that makes one names it as `scheme_check`."
+
+
 class MethodNotAllowed(ServiceError):
     """A path that does not take this method."""
 
@@ -435,6 +451,8 @@ ERRORS: Final[tuple[type[ServiceError], ...]] = (
     ConversionNotFound,
     ComparisonNotFound,
     SelfCheckNotFound,
+    SchemeNotFound,
+    SchemeCheckNotFound,
     MethodNotAllowed,
     TooSlow,
     ArtifactKindConflict,

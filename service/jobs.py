@@ -1,6 +1,6 @@
 """Jobs: validated in full, committed with their run, conversion or comparison, and only then made known to the durable engine.
 
-A run, a conversion, a comparison and a self-check carry the id of their job; the latter is there once it is done. `Job.request` is what a workflow reads: digests and ids, no documents.
+Runs, conversions, comparisons and checks carry the id of their job; a self-check is there once it is done. `Job.request` is what a workflow reads: digests and ids, no documents.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.targets import AUTO
-from service import recipes, selfchecks
+from service import recipes, scheme_checks, selfchecks
 from service.artifacts import start
 from service.comparisons import Compare
 from service.comparisons import settled as settled_comparison
@@ -21,14 +21,16 @@ from service.job_requests import Convert, Verify, settled
 from service.job_targets import named_target, recipe_of, stored_recipe
 from service.parts import Parts
 from service.records import comparisons, conversions, jobs, runs, views
+from service.records import scheme_checks as scheme_rows
 from service.records.jobs import Progress
-from service.records.models import Comparison, Conversion, Job, JobEvent, Run
+from service.records.models import Comparison, Conversion, Job, JobEvent, Run, SchemeCheck
 from service.records.pages import Page
 from service.records.types import new_id, now
+from service.scheme_checks import CheckScheme
 from service.selfchecks import Check
 from service.workforce import workforce
 
-Asked = Verify | Convert | Compare | Check
+Asked = Verify | Convert | Compare | Check | CheckScheme
 JobState = Literal["queued", "running", "passed", "failed", "incomplete", "error", "cancelled"]
 _EVENTS_AT_ONCE: Final = 500
 _WHOLES: Final = {
@@ -36,6 +38,7 @@ _WHOLES: Final = {
     "convert": "conversions",
     "compare": "comparisons",
     "selfcheck": "selfchecks",
+    "scheme": "scheme-checks",
 }  # what a job leaves behind
 
 
@@ -74,6 +77,10 @@ def create(parts: Parts, project_id: str, request: Asked, sent: Sent) -> Job:
         elif isinstance(request, Check):
             with parts.database.write() as session:
                 job = _add(session, project_id, selfchecks.settled(request), None, sent)
+        elif isinstance(request, CheckScheme):
+            with parts.database.write() as session:
+                whole = scheme_checks.settled(parts, session, project_id, request)
+                job = _add(session, project_id, whole, None, sent)
         else:
             job = _new(parts, project_id, request, sent)
     if job.state == "queued":
@@ -149,6 +156,12 @@ def _add(
         return job
     if whole["type"] == Check.type:
         return job
+    if whole["type"] == CheckScheme.type:
+        form = whole.get("form")
+        scheme_rows.add(
+            session, SchemeCheck(**shared, subject="struct" if form is None else "parts", form=form)
+        )
+        return job
     recipe = whole["recipe"]
     shared |= {"recipe_digest": None if recipe == AUTO else recipe, "checkpoints": whole["checkpoints"]}
     if artifact_id is not None:
@@ -220,7 +233,7 @@ def links(job: Job) -> dict[str, Any]:
     found = {"self": own, "events": f"{own}/events", "cancel": f"{own}/cancel"}
     if job.type != Check.type or answered_selfcheck(job) is not None:
         whole = _WHOLES[job.type]
-        found[whole.removesuffix("s")] = f"/v1/{whole}/{job.id}"
+        found[whole.removesuffix("s").replace("-", "_")] = f"/v1/{whole}/{job.id}"
     return found
 
 

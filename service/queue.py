@@ -22,6 +22,7 @@ VERIFY: Final = "verify"
 CONVERT: Final = "convert"
 COMPARE: Final = "compare"
 SELFCHECK: Final = "selfcheck"
+SCHEME: Final = "scheme"
 LIST_OBJECTS: Final = "list_objects"
 VERIFY_SHARD: Final = "verify_shard"
 CONVERT_SHARD: Final = "convert_shard"
@@ -31,6 +32,7 @@ QUEUES: Final = {
     CONVERT: QUEUE_JOBS,
     COMPARE: QUEUE_JOBS,
     SELFCHECK: QUEUE_JOBS,
+    SCHEME: QUEUE_JOBS,
     LIST_OBJECTS: QUEUE_LISTINGS,
     # Not the queue of their parents: these wait for them, and would hold every place.
     VERIFY_SHARD: QUEUE_SHARDS,

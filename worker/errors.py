@@ -42,3 +42,12 @@ class SegmentDamaged(NinferError):
 
     def __init__(self, number: int, wanted: str, found: str) -> None:
         super().__init__(f"shard {number} wrote a segment with sha256 {wanted}, its file now has {found}")
+
+
+class ContentDamaged(NinferError):
+    """Content that is no longer what was stored."""
+
+    code = "content_damaged"
+
+    def __init__(self, name: str, change: str) -> None:
+        super().__init__(f"{name} is damaged in the store: {change}")

@@ -22,6 +22,7 @@ from service.queue import (
     QUEUE_JOBS,
     QUEUE_LISTINGS,
     QUEUE_SHARDS,
+    SCHEME,
     SELFCHECK,
     VERIFY,
     VERIFY_SHARD,
@@ -31,6 +32,7 @@ from worker.patience import passing, patiently
 from worker.workflows.compare import compare, compare_shard
 from worker.workflows.convert import convert, convert_shard
 from worker.workflows.listing import list_objects
+from worker.workflows.scheme import scheme
 from worker.workflows.selfcheck import selfcheck
 from worker.workflows.verify import verify, verify_shard
 
@@ -40,7 +42,7 @@ _PARENTS = 4  # jobs that wait for their shards here at a time
 _POLL_SECONDS = 0.2
 _JOIN_SECONDS = 5.0
 # How often a job, or a shard, may take its worker down with it before nobody begins it again.
-_JOB_ATTEMPTS, _SHARD_ATTEMPTS, _SELFCHECK_ATTEMPTS = 100, 20, 5
+_JOB_ATTEMPTS, _SHARD_ATTEMPTS, _ONE_STEP_ATTEMPTS = 100, 20, 5
 
 
 class Unrecorded(BaseException):
@@ -78,7 +80,8 @@ class Engine:
         self._register(VERIFY, _JOB_ATTEMPTS, functools.partial(verify, context, self))
         self._register(CONVERT, _JOB_ATTEMPTS, functools.partial(convert, context, self))
         self._register(COMPARE, _JOB_ATTEMPTS, functools.partial(compare, context, self))
-        self._register(SELFCHECK, _SELFCHECK_ATTEMPTS, functools.partial(selfcheck, context, self))
+        self._register(SELFCHECK, _ONE_STEP_ATTEMPTS, functools.partial(selfcheck, context, self))
+        self._register(SCHEME, _ONE_STEP_ATTEMPTS, functools.partial(scheme, context, self))
         self._register(LIST_OBJECTS, _SHARD_ATTEMPTS, functools.partial(list_objects, context, self))
         self._register(VERIFY_SHARD, _SHARD_ATTEMPTS, functools.partial(verify_shard, context, self))
         self._register(CONVERT_SHARD, _SHARD_ATTEMPTS, functools.partial(convert_shard, context, self))

@@ -21,6 +21,7 @@ from service.api.routes import (
     recipes,
     registry,
     runs,
+    schemes,
     selfchecks,
     targets,
 )
@@ -54,6 +55,7 @@ def create_app(settings: Settings, database: Database, blob_store: BlobStore, qu
         conversions,
         comparisons,
         selfchecks,
+        schemes,
         provenance,
         registry,
         health,

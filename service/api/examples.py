@@ -17,6 +17,7 @@ DONE_ID: Final = "019391a2b3c500000000000000000002"  # one that passed: its job 
 CONVERSION_ID: Final = "019391a2b3c500000000000000000003"  # a conversion that is done, and its job
 COMPARISON_ID: Final = "019391a2b3c500000000000000000004"  # a comparison that is done, and its job
 SELFCHECK_ID: Final = "019391a2b3c500000000000000000005"  # a self-check that is done, and its job
+SCHEME_CHECK_ID: Final = "019391a2b3c500000000000000000006"  # a check of a scheme that is done, and its job
 
 RECIPE: Final[dict[str, Any]] = {
     "schema": "ninfer-recipe/1",
@@ -75,3 +76,28 @@ CONVERT: Final[dict[str, Any]] = {
 }
 COMPARE: Final[dict[str, Any]] = {"type": "compare", "a": CONTENT_DIGEST, "b": CONTENT_DIGEST}
 SELFCHECK: Final[dict[str, Any]] = {"type": "selfcheck", "device": "cpu", "level": "quick"}
+SCHEME: Final[dict[str, Any]] = {
+    "type": "scheme",
+    "form": "gptq",
+    "archive": {"digest": CONTENT_DIGEST, "prefix": "model.layers.0.mlp.up_proj."},
+    "shape": [4096, 11008],
+    "params": {"bits": 4, "group_size": 128},
+}
+STRUCT: Final[dict[str, Any]] = {
+    "types": [
+        {
+            "array": {
+                "element": {
+                    "structure": [
+                        {"name": "values", "type": {"array": {"element": "INT4", "dimension": 32}}},
+                        {"name": "scale", "type": "FLOAT16"},
+                    ]
+                },
+                "dimension": 10,
+            }
+        }
+    ],
+    "root": 0,
+    "dims": [],
+    "payload_bytes": 180,
+}

@@ -58,6 +58,7 @@ RunId = Annotated[str, id_path(examples.DONE_ID)]
 ConversionId = Annotated[str, id_path(examples.CONVERSION_ID)]
 ComparisonId = Annotated[str, id_path(examples.COMPARISON_ID)]
 SelfCheckId = Annotated[str, id_path(examples.SELFCHECK_ID)]
+SchemeCheckId = Annotated[str, id_path(examples.SCHEME_CHECK_ID)]
 
 
 class Paging(BaseModel):

@@ -28,7 +28,8 @@ from service.workforce import SOMEBODY, Workforce, workforce
 router = APIRouter(route_class=PageRoute)
 JOBS, OBJECTS, FINDINGS, TENSORS = 50, 100, 50, 50
 JobId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
-JobType = Literal["verify", "convert", "compare", "selfcheck"]
+JobType = Literal["verify", "convert", "compare", "selfcheck", "scheme"]
+_ROOMS = {"selfcheck": "selfchecks", "scheme": "scheme-checks"}  # of jobs whose page has the job's id
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class JobRow:
             return f"/runs/{self.run.id}"
         if self.compared is not None:
             return self.compared.address
-        return f"/{'selfchecks' if self.job.type == 'selfcheck' else 'jobs'}/{self.job.id}"
+        return f"/{_ROOMS.get(self.job.type, 'jobs')}/{self.job.id}"
 
     @property
     def shown(self) -> str:
@@ -117,7 +118,7 @@ def listing(
 def one(
     visiting: Visiting, request: Request, job_id: JobId, objects: Text = None, findings: Text = None
 ) -> Response:
-    """A conversion; a verification has its page among the runs, a comparison and a self-check one of their own."""
+    """A conversion; a verification has its page among the runs, comparisons and checks have one of their own."""
     project = visiting.project_id
     with visiting.parts.database.read() as session:
         job = jobs.job(session, project, job_id)
@@ -128,8 +129,8 @@ def one(
             return RedirectResponse(f"/runs/{run.id}", 303, HEADERS)
         if (comparison := comparisons.by_job(session, job_id)) is not None:
             return RedirectResponse(f"/comparisons/{comparison.id}", 303, HEADERS)
-        if job.type == "selfcheck":
-            return RedirectResponse(f"/selfchecks/{job_id}", 303, HEADERS)
+        if job.type in _ROOMS:
+            return RedirectResponse(f"/{_ROOMS[job.type]}/{job_id}", 303, HEADERS)
         conversion = conversions.by_job(session, job_id)
         if conversion is None:
             raise missing("job")

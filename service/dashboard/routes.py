@@ -13,6 +13,7 @@ from service.dashboard import (
     provenance,
     reference,
     runs,
+    schemes,
     selfchecks,
     targets,
 )
@@ -41,6 +42,7 @@ for part in (
     comparisons,
     jobs,
     selfchecks,
+    schemes,
     targets,
     provenance,
     reference,

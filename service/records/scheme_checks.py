@@ -1,12 +1,13 @@
 """Queries over checks of schemes and struct types: what was asked, and the document that came of it."""
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session, undefer
 
 from service.records import answers
-from service.records.models import SchemeCheck
+from service.records.models import Job, SchemeCheck
 from service.records.pages import Page, cut, decode, encode, fetched, identifier
 
 _LISTING: Final = "scheme_checks"
@@ -21,6 +22,12 @@ def get(session: Session, project_id: str, id_: str) -> SchemeCheck | None:
     """The check with an id, its document too."""
     query = select(SchemeCheck).where(SchemeCheck.project_id == project_id, SchemeCheck.id == id_)
     return session.scalars(query.options(undefer(SchemeCheck.document))).one_or_none()
+
+
+def jobs_of(session: Session, checks: Collection[SchemeCheck]) -> dict[str, Job]:
+    """The jobs of checks, by their ids."""
+    query = select(Job).where(Job.id.in_({check.job_id for check in checks}))
+    return {job.id: job for job in session.scalars(query)}
 
 
 def by_job(session: Session, job_id: str) -> SchemeCheck | None:

@@ -63,10 +63,10 @@ class Shown:
     def decoder(self) -> str | None:
         """The decoder in ONNX text form, None where standard operators give none. Raises: SchemeRefused."""
         from ninfer_core.schemes.functions.decoders import decoder_of
-        from ninfer_core.schemes.functions.text import function_text
+        from ninfer_core.schemes.functions.text import function_to_text
 
         function = decoder_of(self.form, self.example.shape, self.params, self.dtypes)
-        return None if function is None else function_text(function)
+        return None if function is None else function_to_text(function)
 
     def json(self) -> dict[str, Any]:
         """Everything as JSON values. Raises: SchemeRefused."""

@@ -9,9 +9,7 @@ from service.api import body, examples
 from service.api.parameters import CallerParam, JobId, Paging, PartsParam
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
-from service.api.schemas.comparisons import CompareSent
-from service.api.schemas.jobs import JOB, ConvertSent, JobRead, VerifySent
-from service.api.schemas.selfchecks import SelfCheckSent
+from service.api.schemas.jobs import JOB, AnyJobSent, JobRead
 from service.errors import (
     BlobsMissing,
     CheckUnknown,
@@ -39,7 +37,7 @@ class JobPaging(Paging):
     """Jobs by state and type."""
 
     state: jobs.JobState | None = None
-    type: Literal["verify", "convert", "compare", "selfcheck"] | None = None
+    type: Literal["verify", "convert", "compare", "selfcheck", "scheme"] | None = None
 
 
 @router.post(
@@ -53,6 +51,7 @@ class JobPaging(Paging):
         convert=examples.CONVERT,
         compare=examples.COMPARE,
         selfcheck=examples.SELFCHECK,
+        scheme=examples.SCHEME,
     ),
     responses=describe(
         *body.BODY_ERRORS,
@@ -68,12 +67,12 @@ def start(
     response: Response,
     parts: PartsParam,
     caller: CallerParam,
-    sent: Annotated[
-        body.Body[VerifySent | ConvertSent | CompareSent | SelfCheckSent], Depends(body.strict(JOB))
-    ],
+    sent: Annotated[body.Body[AnyJobSent], Depends(body.strict(JOB))],
     idempotency_key: IdempotencyKey = None,
 ) -> JobRead:
-    """Verify an artifact, convert checkpoints into one, compare two, or check a device. What can be seen to be wrong is said now.
+    """Verify an artifact, convert checkpoints into one, compare two, check a device, or what is stored by a foreign scheme.
+
+    What can be seen to be wrong is said now.
 
     A recipe or checkpoints alone leave `parity` asked and unchecked, which ends as `incomplete`, as on the command line.
     """

@@ -9,6 +9,7 @@ from ninfer_core.strict_json import Json, Real
 from service.api.body import spelled
 from service.api.schemas.base import Answer, Digest, Id, Sent
 from service.api.schemas.comparisons import CompareSent
+from service.api.schemas.schemes import SchemeSent
 from service.api.schemas.selfchecks import SelfCheckSent
 from service.job_requests import Convert, Output, Sample, Verify
 from service.jobs import JobState, JobView, answered_selfcheck, links
@@ -136,8 +137,8 @@ class ConvertSent(Sent):
         return Convert(recipe_of(self.recipe), self.checkpoints, output, self.inputs, self.target)
 
 
-JobSent = Annotated[VerifySent | ConvertSent | CompareSent | SelfCheckSent, Field(discriminator="type")]
-JOB: TypeAdapter[VerifySent | ConvertSent | CompareSent | SelfCheckSent] = TypeAdapter(JobSent)
+AnyJobSent = VerifySent | ConvertSent | CompareSent | SelfCheckSent | SchemeSent
+JOB: TypeAdapter[AnyJobSent] = TypeAdapter(Annotated[AnyJobSent, Field(discriminator="type")])
 
 
 class ProgressRead(Answer):
@@ -160,7 +161,7 @@ class JobRead(Answer):
     """A job."""
 
     id: Id
-    type: Literal["verify", "convert", "compare", "selfcheck"]
+    type: Literal["verify", "convert", "compare", "selfcheck", "scheme"]
     state: JobState
     cancel_requested: bool
     waits_for: str | None = Field(description="What it waits for, in words, while it is queued.")
@@ -174,6 +175,7 @@ class JobRead(Answer):
     conversion: Id | None
     comparison: Id | None
     selfcheck: Id | None = Field(description="The self-check, once there is one.")
+    scheme_check: Id | None
     error: JobError | None = Field(description="Why there is no answer, when the state is `error`.")
     links: dict[str, str]
 
@@ -203,6 +205,7 @@ class JobRead(Answer):
                 "conversion": job.id if job.type == "convert" else None,
                 "comparison": job.id if job.type == "compare" else None,
                 "selfcheck": answered_selfcheck(job),
+                "scheme_check": job.id if job.type == "scheme" else None,
                 "error": job.error,
                 "links": links(job),
             }

@@ -249,6 +249,8 @@ PAGES: Final = (
     "/v1/runs",
     "/v1/selfchecks",
     "/v1/kernels",
+    "/v1/schemes",
+    "/v1/scheme-checks",
 )
 
 PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
@@ -273,6 +275,10 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
     ("post", "/v1/targets", "body_too_large"): post("/v1/targets", {"more": "x" * 20_000}),
     ("post", "/v1/targets", "media_type_unsupported"): raw("/v1/targets", b"{}"),
     ("post", "/v1/targets", "target_faulty"): post("/v1/targets", {}),
+    ("post", "/v1/struct-checks", "body_too_large"): post("/v1/struct-checks", {"more": "x" * 20_000}),
+    ("post", "/v1/struct-checks", "media_type_unsupported"): raw("/v1/struct-checks", b"{}"),
+    ("get", "/v1/schemes/{name}", "scheme_not_found"): get("/v1/schemes/Q4G64_F16S"),
+    ("get", "/v1/schemes/{name}", "invalid_request"): get("/v1/schemes/gptq", params={"shape": "4096 x 1"}),
     **{("post", "/v1/jobs", code): provoke for code, provoke in JOBS.items()},
     **{("get", path, "invalid_request"): get(path, params={"unknown": "1"}) for path in PAGES},
     **_unknown_and_malformed("blob_not_found", "/v1/blobs/{digest}", NO_DIGEST, "HEAD"),
@@ -280,7 +286,14 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
     ("post", "/v1/blobs", "too_slow"): _paused("/v1/blobs", "application/octet-stream"),
     **{
         ("post", path, "too_slow"): _paused(path, JSON["Content-Type"])
-        for path in ("/v1/artifacts", "/v1/checkpoints", "/v1/recipes", "/v1/targets", "/v1/jobs")
+        for path in (
+            "/v1/artifacts",
+            "/v1/checkpoints",
+            "/v1/recipes",
+            "/v1/targets",
+            "/v1/jobs",
+            "/v1/struct-checks",
+        )
     },
     ("get", "/v1/blobs/{digest}", "content_lost"): partial(_content_lost, "GET"),
     ("head", "/v1/blobs/{digest}", "content_lost"): partial(_content_lost, "HEAD"),
@@ -328,6 +341,7 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
         "/v1/conversions/{}/provenance", CONVERT, "HEAD"
     ),
     **_unknown_and_malformed("selfcheck_not_found", "/v1/selfchecks/{selfcheck}", NO_ID),
+    **_unknown_and_malformed("scheme_check_not_found", "/v1/scheme-checks/{check}", NO_ID),
     **_unknown_and_malformed("comparison_not_found", "/v1/comparisons/{comparison}", NO_ID),
     **_unknown_and_malformed("comparison_not_found", "/v1/comparisons/{comparison}/objects", NO_ID),
     **_unknown_and_malformed("comparison_not_found", "/v1/comparisons/{comparison}/findings", NO_ID),

@@ -17,7 +17,7 @@ from service.api.app import create_app
 from service.blobs import BlobStore
 from service.jobs import Sent
 from service.parts import Parts
-from service.records import content, conversions, identities, jobs, provenance, runs
+from service.records import content, conversions, identities, jobs, provenance, runs, scheme_checks
 from service.records.database import Database
 from service.records.models import (
     DEFAULT_PROJECT,
@@ -31,6 +31,7 @@ from service.records.models import (
     Object,
     Result,
     Run,
+    SchemeCheck,
 )
 from service.records.provenance import Fact
 from service.records.types import now
@@ -207,6 +208,7 @@ def seed(made: World) -> None:
         _conversion(session, artifact.id, record)
         compared(session, artifact.id)
         _selfcheck(session)
+        _scheme_check(session)
         identities.save(session, artifact, [(0, examples.IDENTITY), (1, examples.IDENTITY)])
         facts = [Fact("recipe", examples.RECIPE_DIGEST), Fact("format", "FP32")]
         provenance.save(session, artifact, "converted", examples.CONVERSION_ID, facts)
@@ -299,6 +301,22 @@ def _selfcheck(session: Any) -> None:
     jobs.add(session, _job(id_, "selfcheck", None))
     jobs.begin(session, id_)
     stored(session, document(failed=("encode.Q4G64_F16S.BF16.cpu",)), id_=id_, job_id=id_)
+    jobs.finish(session, id_, "failed")
+
+
+def _scheme_check(session: Any) -> None:
+    id_ = examples.SCHEME_CHECK_ID
+    jobs.add(session, _job(id_, "scheme", None))
+    row = SchemeCheck(id=id_, project_id=P, job_id=id_, subject="parts", form="gptq", created_at=now())
+    scheme_checks.add(session, row)
+    jobs.begin(session, id_)
+    document = {
+        "schema": "ninfer-gate/scheme-check/1",
+        "verdict": "failed",
+        "form": "gptq",
+        "findings": [{**FINDING, "code": "scheme.group_out_of_range", "check": "scheme"}],
+    }
+    scheme_checks.save(session, id_, document)
     jobs.finish(session, id_, "failed")
 
 
