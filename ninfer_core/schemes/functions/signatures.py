@@ -100,6 +100,16 @@ def check_encoder(
     check_body(function, counts, "encoder_signature", faults, place)
 
 
+def decoded_type(decoder: bytes, counts: Mapping[str, int]) -> str | None:
+    """How the one output of a decoder is typed, as `FLOAT[2560]`; None where it is not."""
+    faults = Faults()
+    function = _parsed(decoder, "decoder", faults, "")
+    if function is None:
+        return None
+    _, output = _signature(function, counts, "decoder_signature", faults, "")
+    return None if output is None else str(output)
+
+
 def _parsed(data: bytes, slot: str, faults: Faults, place: str) -> onnx.FunctionProto | None:
     function = onnx.FunctionProto()
     try:

@@ -1,6 +1,7 @@
 """How a fault of a struct type is said: a finding `struct.<code>` and its place, or an exception that holds them."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ninfer_core.errors import NinferError
@@ -49,6 +50,18 @@ class Faults:
             found=found,
             count=count,
         )
+
+    def take(self, findings: Iterable[Finding], value: str = "value") -> None:
+        """Take over findings of one value; `value` is its place in a larger document."""
+        moved = Findings()
+        for finding in findings:
+            path = str(finding.where["path"])
+            if path.startswith("value") and value != "value":
+                place = value + path.removeprefix("value")
+                message = place + finding.message.removeprefix(path)
+                finding = replace(finding, where={**finding.where, "path": place}, message=message)
+            moved.items.append(finding)
+        self.findings.extend(moved)
 
     def settle(self) -> None:
         """Raises: StructFault, with all that was added, if anything was."""

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from ninfer_core.schemes.structs.bits import read_words
 from ninfer_core.schemes.structs.faults import fault
+from ninfer_core.schemes.structs.leaves import LEAVES
 from ninfer_core.schemes.structs.limits import LIMITS, Limits
-from ninfer_core.schemes.structs.model import Declared
+from ninfer_core.schemes.structs.model import Constant, Declared
 from ninfer_core.schemes.structs.numbers import as_elements
 from ninfer_core.schemes.structs.plans import LeafPlan, unroll
 from ninfer_core.schemes.structs.sizes import laid_out
@@ -40,6 +41,13 @@ class LeafArray:
     def array(self) -> NDArray[Any]:
         """The elements in the type that the module's text names. Raises: StructFault `limit_values`."""
         return as_elements(self.words, self.plan.element)
+
+
+def constant_array(constant: Constant) -> NDArray[Any]:
+    """The elements of a legal constant in its shape. Raises: StructFault `limit_values`."""
+    element = LEAVES[constant.dtype]
+    plan = LeafPlan("", element, element.bits, constant.dims, constant=constant)
+    return LeafArray(plan, memoryview(constant.data)).array
 
 
 def leaves(declared: Declared, limits: Limits = LIMITS) -> tuple[LeafPlan, ...]:
