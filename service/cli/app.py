@@ -341,6 +341,7 @@ def run(arguments: Sequence[str]) -> int:
         schemes_app,
         selfcheck_app,
         service_app,
+        struct_app,
         targets_app,
         vectors_app,
     )
@@ -384,6 +385,7 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
     from ninfer_core.compare import SCHEMA as COMPARISON_SCHEMA
     from ninfer_core.format_facts import FORMATS_SCHEMA
     from ninfer_core.schemes.catalogue import SCHEMES_SCHEMA
+    from ninfer_core.schemes.struct_checking import STRUCT_CHECK_SCHEMA
     from service.cli.output import (
         CONVERSION_SCHEMA,
         INSPECTION_SCHEMA,
@@ -406,6 +408,7 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
         "recipe": RECIPE_SCHEMA,
         "schemes": SCHEMES_SCHEMA,
         "selfcheck": SELFCHECK_SCHEMA,
+        "struct": STRUCT_CHECK_SCHEMA,
         "targets": TARGETS_SCHEMA,
         "vectors": VECTORS_SCHEMA,
     }

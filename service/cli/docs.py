@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ninfer_core.findings import FINDINGS
 from ninfer_core.verify.checks import MEANINGS
+from service.cli.docs_schemes import SCHEMES_PAGE, schemes_page
 from service.settings import Settings
 from service.wording import facts
 
@@ -79,6 +80,7 @@ def main(folder: Path) -> None:
     """Write the generated pages into `folder`."""
     (folder / PAGE).write_text(findings_page(), encoding="utf-8")
     (folder / SETTINGS_PAGE).write_text(settings_page(), encoding="utf-8")
+    (folder / SCHEMES_PAGE).write_text(schemes_page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def show_scheme(name: str, shape: str | None, params: list[str], onnx: bool, jso
             raise no_such(name) from unknown
         if onnx or params or dims is not None:  # what only one form has
             form = form_of(name)
-            shown = (Shown.of(scheme, form, dims, read_params(form, params)),)
+            shown: tuple[Shown, ...] = (Shown.of(scheme, form, dims, read_params(form, params)),)
         elif name in FORMS and name not in SCHEMES:
             shown = (Shown.of(scheme, FORMS[name]),)
         else:

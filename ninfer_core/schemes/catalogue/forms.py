@@ -1,6 +1,5 @@
 """Every form of the catalogue, gathered from the rooms that define them."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from ninfer_core.errors import Usage
@@ -39,6 +38,6 @@ def form_of(name: str) -> Form:
     return FORMS[candidates[0]]
 
 
-SCHEME_OF_FORM: Final[Mapping[str, tuple[str, ...]]] = {
-    form.name: tuple(scheme.name for scheme in SCHEMES if form.name in scheme.forms) for form in FORMS
-}
+def schemes_of(form: Form) -> tuple[str, ...]:
+    """The names of the schemes that have a form."""
+    return tuple(scheme.name for scheme in SCHEMES if form.name in scheme.forms)

@@ -1,0 +1,126 @@
+"""The page about the catalogue of schemes, made from its rows and forms."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from ninfer_core.schemes.catalogue import SCHEMES, Scheme
+from ninfer_core.schemes.catalogue.examples import examples_of
+from ninfer_core.schemes.catalogue.facts import bits_per_weight, encodes, rounded, span
+from ninfer_core.schemes.catalogue.forms import FORMS, forms_of, schemes_of
+from ninfer_core.schemes.form import REQUIRED, Form, Parameter
+from service.text import UNKNOWN
+
+SCHEMES_PAGE: Final = "schemes.md"
+_HEAD: Final = """\
+# Schemes
+
+The catalogue of foreign quantizations: typed structures over byte buffers, and what their numbers mean. It is a registry
+of its own. None of its names, decoders or encoders is a format, a layout or an alias of a `.ninfer` file, an `encode` of a
+recipe or an option of `convert`; its NVFP4 and FP8 are other things than the registry's.
+
+A scheme has a *literal* form, the structure that the seed declares, closed by the rules R1 to R17 of the specification
+of schemes, and *file* forms, the layouts that files hold. The two may share nothing but the name. `ninfer-gate schemes`
+shows the same with sizes and drawn layouts, and decodes, encodes and checks stored arrays ([cli](cli.md#schemes)).
+
+Bits per weight are computed from the forms, of a 4096 by 4096 weight unless the form is smaller: *claimed* is what the
+seed's table prints, *declared* what its own structures take, *in files* what users have. Encoders are *canonical* where a
+rule fixes the bytes, *nearest* where each code is the nearest value to scales taken by rule, *plain* where a tool would
+search or calibrate and this one rounds to the grid.
+
+This page is generated from the catalogue by `python -m service.cli.docs`; a test compares the two.
+"""
+
+
+def schemes_page() -> str:
+    """The page: one table of all schemes, then each of them with its contradictions, then every form."""
+    lines = [_HEAD, "## The rows\n", *_table(), "", "## What the seed gets wrong\n"]
+    for scheme in SCHEMES:
+        lines += _scheme(scheme)
+    lines.append("## Forms\n")
+    for form in FORMS:
+        lines += _form(form)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table() -> Iterator[str]:
+    yield "| row | scheme | title | profiles | claimed | declared | in files | literal forms | file forms | encode | oracle |"
+    yield "|---:|---|---|---|---|---|---|---|---|---|---|"
+    for scheme in SCHEMES:
+        forms = forms_of(scheme)
+        cells = (
+            "" if scheme.row is None else str(scheme.row),
+            f"`{scheme.name}`",
+            scheme.title,
+            scheme.profiles,
+            scheme.claimed or UNKNOWN,
+            span(scheme, "literal") or UNKNOWN,
+            span(scheme, "file") or UNKNOWN,
+            _links(scheme.literal),
+            _links(scheme.file),
+            ", ".join(encodes(forms)) or "no",
+            "; ".join(dict.fromkeys(form.oracle for form in forms)),
+        )
+        yield "| " + " | ".join(cells) + " |"
+
+
+def _links(forms: tuple[str, ...]) -> str:
+    return ", ".join(f"[{name}](#form-{name})" for name in forms) or UNKNOWN
+
+
+def _scheme(scheme: Scheme) -> Iterator[str]:
+    if not scheme.contradictions and not scheme.apart:
+        return
+    yield f"### {scheme.title}\n"
+    yield from (f"- {text}" for text in scheme.contradictions)
+    if scheme.apart:
+        yield f"- {scheme.apart}"
+    yield ""
+
+
+def _form(form: Form) -> Iterator[str]:
+    yield f"### Form `{form.name}`\n"
+    yield f"{_sentence(form.summary)} {_sentence(form.notes) if form.notes else ''}".rstrip() + "\n"
+    kind = "the catalogue's own structure" if form.kind == "literal" else "as files hold it"
+    encode = form.encoding if form.encode is not None else "no"
+    yield f"- **Kind**: {kind}, of {', '.join(f'`{name}`' for name in schemes_of(form))}"
+    yield f"- **Values**: `[{', '.join(form.axes)}]`; {form.arithmetic}"
+    yield f"- **Encode**: {encode}"
+    yield f"- **Oracle**: {form.oracle}"
+    figures = list(dict.fromkeys(rounded(bits_per_weight(form, one)) for one in examples_of(form)))
+    yield f"- **Bits per weight**: {' or '.join(figures)}"
+    yield ""
+    yield "| part | type | shape | what it is |"
+    yield "|---|---|---|---|"
+    for part in form.parts:
+        meaning = f"{part.meaning}; optional" if part.optional else part.meaning
+        yield f"| `{part.name}` | {' or '.join(part.dtypes)} | `{part.axes}` | {_cell(meaning)} |"
+    yield ""
+    if form.parameters:
+        yield "| parameter | kind | default | what it says |"
+        yield "|---|---|---|---|"
+        for parameter in form.parameters:
+            meaning = parameter.meaning + _choices(parameter)
+            yield f"| `{parameter.name}` | {parameter.kind} | {_default(parameter)} | {_cell(meaning)} |"
+        yield ""
+
+
+def _choices(parameter: Parameter) -> str:
+    return f" ({', '.join(map(str, parameter.choices))})" if parameter.choices else ""
+
+
+def _default(parameter: Parameter) -> str:
+    if parameter.default is REQUIRED:
+        return "needed"
+    value = parameter.default
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return UNKNOWN if value in (None, (), "") else f"`{value}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _sentence(text: str) -> str:
+    text = text[0].upper() + text[1:]
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,107 @@
+"""`ninfer-gate struct check`: a document of struct types, or a file of cases, and every fault of it."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from ninfer_core.errors import CannotRead, Usage
+from ninfer_core.findings import Findings
+from ninfer_core.io import DiskFile, DiskFiles, read
+from ninfer_core.schemes.struct_checking import (
+    STRUCT_CHECK_SCHEMA,
+    CheckedStruct,
+    check_document,
+    struct_json,
+)
+from ninfer_core.schemes.structs.conformance import Case, read_cases
+from ninfer_core.schemes.structs.document import Document, read_document
+from service.cli.failures import Task, guarded
+from service.cli.output import JsonTarget, json_target, no_document, not_empty
+
+MAX_DOCUMENT_BYTES = 256 << 20  # constants of 64 MiB are spelled in less
+INCOMPLETE = 3
+
+
+def check(path: str, payload: str | None, limit: int | None, json: str | None) -> int:
+    """The exit code of one check, after its outcome is shown."""
+
+    def work() -> int:
+        inputs = [Path(given) for given in (not_empty("FILE", path), payload) if given]
+        target = json_target(json, inputs)
+        text = _content(Path(path), MAX_DOCUMENT_BYTES)
+        name = Path(path).name
+        cases = read_cases(text, name)
+        if isinstance(cases, tuple):
+            if payload is not None:
+                raise Usage("--payload is of one value, and this is a file of cases")
+            return _cases(path, cases, target, limit)
+        checked, unchecked = _one(Path(path), cases or read_document(text, name), payload)
+        code = 1 if checked.verdict == "failed" else INCOMPLETE if unchecked else 0
+        if target is not None:
+            document = struct_json(checked)
+            verdict = "incomplete" if code == INCOMPLETE else checked.verdict
+            target.write({**document, "verdict": verdict, "unchecked": unchecked})
+        if target is None or not target.alone:
+            from service.cli.struct_view import show_checked
+
+            show_checked(path, checked, unchecked, limit)
+        return code
+
+    def failed(verdict: str, code: str, message: str) -> dict[str, Any]:
+        return no_document(STRUCT_CHECK_SCHEMA, verdict, code, message)
+
+    first = JsonTarget(None) if json == "-" else None
+    return guarded(Task("struct check", f"checking {path}", "Nothing is kept.", failed, first), work)
+
+
+def _content(path: Path, most: int | None = None) -> bytes:
+    with closing(DiskFile(path)) as source:
+        if most is not None and source.size > most:
+            raise CannotRead(f"{path} has {source.size:,} bytes, and no document has more than {most:,}")
+        return read(source, 0, source.size)
+
+
+def _one(path: Path, document: Document | Findings, payload: str | None) -> tuple[CheckedStruct, str | None]:
+    """What is to be said of a document, and what of it could not be checked."""
+    if isinstance(document, Findings):
+        return CheckedStruct(tuple(document)), None
+    if payload is not None:
+        if document.value is None:
+            raise Usage("--payload is of a value, and the document has none (`root` or `value`)")
+        return check_document(document, _content(Path(payload))), None
+    if document.payload_file is None:
+        return check_document(document), None
+    with DiskFiles(path.parent) as files:  # a name out of a document leads to its own folder only
+        try:
+            source = files.open(document.payload_file)
+            return check_document(document, read(source, 0, source.size)), None
+        except CannotRead as missing:
+            return check_document(document), f"the payload: {missing}"
+
+
+def _cases(path: str, cases: tuple[Case, ...], target: JsonTarget | None, limit: int | None) -> int:
+    from ninfer_core.verify.report import finding_json, versions
+
+    wrong = any(case.outcome == "failed" for case in cases)
+    if target is not None:
+        target.write(
+            {
+                "schema": STRUCT_CHECK_SCHEMA,
+                "verdict": "failed" if wrong else "passed",
+                "cases": [
+                    {
+                        "name": case.name,
+                        "expected": case.expected or None,
+                        "outcome": case.outcome,
+                        "findings": [finding_json(finding) for finding in case.findings],
+                    }
+                    for case in cases
+                ],
+                "versions": versions(),
+            }
+        )
+    if target is None or not target.alone:
+        from service.cli.struct_view import show_cases
+
+        show_cases(path, cases, limit)
+    return 1 if wrong else 0
