@@ -24,9 +24,16 @@ class CheckedStruct:
     payload_bytes: int | None = None  # of a payload that was given beside the document
 
     @property
-    def verdict(self) -> Literal["passed", "failed"]:
-        """`failed` with any error."""
-        return "failed" if any(one.severity == "error" for one in self.findings) else "passed"
+    def unseen(self) -> bool:
+        """Whether the document names a payload that nobody gave."""
+        return self.document is not None and self.document.payload_file is not None
+
+    @property
+    def verdict(self) -> Literal["passed", "failed", "incomplete"]:
+        """`failed` with any error, `incomplete` where its payload was not looked at."""
+        if any(one.severity == "error" for one in self.findings):
+            return "failed"
+        return "incomplete" if self.unseen else "passed"
 
 
 def check_text(

@@ -213,7 +213,7 @@ class StructRead(Answer):
     """The document `ninfer-gate/struct-check/1`."""
 
     schema_: str = Field(alias="schema")
-    verdict: Literal["passed", "failed"]
+    verdict: Verdict
     name: str
     size_bits: int | None
     size_bytes: int | None
