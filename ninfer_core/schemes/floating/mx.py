@@ -114,7 +114,17 @@ class _Kind:
         return tuple(Slice(f"value {n}", width) for n in range(count))
 
     def form(self, summary: str, **others: Any) -> Form:
-        unit = self.block_bytes
+        """The form of this format."""
+        shapes = {
+            "rows": f"[.., I/{BLOCK}*{self.block_bytes}]",
+            "blocks": f"[.., I/{BLOCK}, {self.block_bytes}]",
+            "bytes": "[.., I]",
+        }
+        meanings = {
+            "rows": "packed along each row",
+            "blocks": "packed with an axis of blocks",
+            "bytes": "each code in a byte",
+        }
         return Form(
             name=self.name,
             kind="file",
@@ -124,7 +134,7 @@ class _Kind:
                 Part(
                     "weight_packed",
                     ("uint8",),
-                    f"[.., I/{BLOCK}*{unit}], [.., I/{BLOCK}, {unit}] or [.., I]",
+                    " or ".join(shapes[layout] for layout in self.layouts),
                     f"codes of {self.element.bits} bits, low bits first",
                 ),
                 Part("weight_scale", ("float8_e8m0fnu", "uint8"), f"[.., I/{BLOCK}]", "E8M0, 255 is NaN"),
@@ -133,7 +143,7 @@ class _Kind:
                 Parameter(
                     "layout",
                     "text",
-                    "how the codes lie: packed along each row, in an axis of blocks, or each in a byte",
+                    ", ".join(f"{layout}: {meanings[layout]}" for layout in self.layouts),
                     "rows",
                     self.layouts,
                 ),
