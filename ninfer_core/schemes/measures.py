@@ -35,14 +35,14 @@ class Difference:
 class Measures:
     """What a comparison of `values` pairs gave.
 
-    Errors are None where a pair that differs is NaN or infinite on a side (`not_finite` counts those), SQNR also where
-    there is no error or no signal.
+    Errors are None where a pair that differs, or any pair where a bound is given, is NaN or infinite on a side
+    (`not_finite` counts those), and where there is no pair; SQNR also where there is no error or no signal.
     """
 
     values: int
     dtype: str
     differing: int  # by words
-    beyond: int  # of those, the ones further apart than `within`
+    beyond: int  # further apart than `within`, or not to be ordered; without a bound, all that differ
     within: float
     not_finite: int
     max_abs_error: float | None
@@ -150,7 +150,10 @@ def measures_json(measures: Measures) -> dict[str, Any]:
 
 
 class _Sums:
-    """What the blocks add up to; a pair of equal words has no error, whatever it holds."""
+    """What the blocks add up to; by words, a pair of equal ones has no error, whatever it holds.
+
+    A bound orders numbers, and what cannot be ordered is beyond it: NaN and infinity, beside themselves too.
+    """
 
     def __init__(self, within: float) -> None:
         self.within = within
@@ -160,10 +163,10 @@ class _Sums:
     def add(self, ours: Array, theirs: Array, unequal: Array) -> Array:
         """Take a block in; which pairs are further apart than `within`."""
         apart = np.abs(np.where(unequal, ours - theirs, 0.0))
-        finite = np.isfinite(apart)
-        beyond: Array = (
-            unequal & ~(apart <= self.within) if self.within else unequal
-        )  # NaN is beyond any bound
+        beyond, finite = unequal, np.isfinite(apart)
+        if self.within:
+            finite = np.isfinite(ours) & np.isfinite(theirs)
+            beyond = ~(finite & (apart <= self.within))
         self.differing += int(np.count_nonzero(unequal))
         self.beyond += int(np.count_nonzero(beyond))
         self.not_finite += int(np.count_nonzero(~finite))
