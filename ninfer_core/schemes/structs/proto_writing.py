@@ -23,6 +23,7 @@ from ninfer_core.schemes.structs.model import (
     Value,
 )
 from ninfer_core.schemes.structs.proto_messages import message_class
+from ninfer_core.schemes.structs.proto_texts import broken_text
 
 # Readers of protobuf stop at a hundred messages inside of each other; a leaf takes the last three.
 _DEEPEST: Final = 97
@@ -80,15 +81,22 @@ def fill_declaration(message: Any, declaration: Declaration, depth: int) -> None
         _fill_kind(message, declaration.type, depth)
     for slot, function in (("decoder", declaration.decoder), ("encoder", declaration.encoder)):
         if function is not None:
-            try:
-                getattr(message, slot).ParseFromString(function)
-            except DecodeError as fault:
-                raise CannotWrite(f"the {slot} is no FunctionProto: {fault}") from fault
-            getattr(message, slot).SetInParent()
+            _fill_function(getattr(message, slot), function, slot)
     _set_text(message, "name", declaration.name)
     _set_text(message, "doc_string", declaration.doc)
     _add_entries(message.metadata_props, declaration.metadata)
     _extend(message, "dims_param", declaration.dims_param)
+
+
+def _fill_function(message: Any, function: bytes, slot: str) -> None:
+    try:
+        message.ParseFromString(function)
+    except DecodeError as fault:
+        raise CannotWrite(f"the {slot} is no FunctionProto: {fault}") from fault
+    broken = broken_text(message)
+    if broken is not None:  # no reader of this form would take it
+        raise CannotWrite(f"{broken} of the {slot} is no UTF-8")
+    message.SetInParent()
 
 
 def fill_type(message: Any, type_: Type, depth: int) -> None:

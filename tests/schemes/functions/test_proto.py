@@ -155,6 +155,7 @@ def _writes(value: Value) -> bool:
         Value(-1, Declaration(Array(Leaf("NO_SUCH_TYPE"), 1))),
         Value(-1, Declaration(Array(Leaf("UINT8"), -1))),
         Value(-1, Declaration(Reference(0), decoder=b"\xff")),
+        Value(-1, Declaration(Reference(0), decoder=FUNCTION.replace(b"Iden", b"Ide\xff"))),
         Value(-1, Declaration(Structure((Field("a", constant=Constant("NONE", (), b"")),)))),
     ],
 )
@@ -188,6 +189,20 @@ def test_a_message_without_a_place_in_the_model_is_a_finding(build: object, code
     with pytest.raises(ProtoRefused) as refused:
         value_from_proto(_message(build))
     assert code in {finding.code for finding in refused.value.findings.items}
+
+
+def test_a_string_that_is_no_utf8_is_a_finding() -> None:
+    broken = model_to_proto((Declaration(Array(Leaf("UINT8"), 1), "AB", decoder=FUNCTION),)).replace(
+        b"AB", b"A\xa3"
+    )
+    inside = model_to_proto((Declaration(Array(Leaf("UINT8"), 1), decoder=FUNCTION),)).replace(
+        b"Iden", b"Ide\xff"
+    )
+    for data, path in ((broken, "struct_types[0].name"), (inside, "struct_types[0].decoder.node[0].op_type")):
+        with pytest.raises(ProtoRefused) as refused:
+            model_from_proto(data)
+        (finding,) = refused.value.findings.items
+        assert (finding.code, finding.where["path"]) == ("struct.value_invalid", path)
 
 
 def test_an_unknown_field_is_a_finding_and_not_lost() -> None:

@@ -123,6 +123,11 @@ def test_bytes_that_are_no_function_are_a_fault(data: bytes) -> None:
     assert "encoder_signature" in _faults(_decoder(), data)
 
 
+def test_text_that_is_no_utf8_is_a_fault() -> None:
+    data = _decoder().SerializeToString().replace(b"Gather", b"Gathe\xff")
+    assert _faults(data) == [SIGNATURE]
+
+
 def test_an_attribute_of_the_caller_is_refused() -> None:
     function = _decoder()
     node = _node("Cast", ["scale"], to=1)

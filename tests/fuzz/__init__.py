@@ -1,0 +1,1 @@
+"""Coverage-guided fuzzing of what reads struct types: `make fuzz`."""
