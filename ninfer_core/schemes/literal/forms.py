@@ -15,6 +15,7 @@ from ninfer_core.schemes.literal.linear import LINEAR
 from ninfer_core.schemes.literal.spec import Spec
 from ninfer_core.schemes.profiles.dispatch import decode
 from ninfer_core.schemes.profiles.encode import encode
+from ninfer_core.schemes.profiles.functions import with_decoder
 from ninfer_core.schemes.profiles.rules import check_words
 from ninfer_core.schemes.profiles.translate import translate
 from ninfer_core.schemes.run import refuse_shape
@@ -31,17 +32,12 @@ _ORACLES: Final = {
 }
 
 
-def declared_of(name: str, shape: Shape, params: Params) -> Declared:
-    """The struct type of a literal form. Raises: UnknownName, SchemeRefused, StructFault."""
-    return translate(SPECS[name].quantization(shape, params), shape)
-
-
 def _form(spec: Spec) -> Form:
     def declare(shape: Shape, params: Params) -> Declared:
-        return translate(spec.quantization(shape, params), shape)
+        return with_decoder(spec.quantization(shape, params), shape)
 
     def stored(shape: Shape, params: Params) -> Mapping[str, Shape]:
-        return {"payload": (size_bytes(declare(shape, params)),)}
+        return {"payload": (size_bytes(translate(spec.quantization(shape, params), shape)),)}
 
     def decoded(parts: Parts, shape: Shape, params: Params) -> Values:
         quantization = spec.quantization(shape, params)

@@ -17,7 +17,7 @@ class Faults:
         """One finding `profile.<code>` about a parameter."""
         self.findings.add(
             f"profile.{code}",
-            f"{self.name}, {part}: {message}" if part else f"{self.name}: {message}",
+            f"{part}: {message}" if part else message,
             where={"declaration": self.name} | ({"part": part} if part else {}),
             expected=expected,
             found=found,
