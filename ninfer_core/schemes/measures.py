@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from ninfer_core.findings import Findings
-from ninfer_core.schemes.form import Array, Values
+from ninfer_core.schemes.form import Array, Shape, Values
 
 OUTPUT_TYPES: Final = {"float32": 8, "float16": 4, "bfloat16": 4, "float64": 16}  # hex digits of a word
 _BLOCK: Final = 1 << 16
@@ -53,7 +53,7 @@ class Measures:
     reordered: bool  # the same words in another order
 
 
-def comparable(shape: tuple[int, ...], reference: Array, findings: Findings) -> bool:
+def comparable(shape: Shape, reference: Array, findings: Findings) -> bool:
     """Whether `reference` can be held against values of `shape`; findings say why not."""
     if reference.dtype.name not in OUTPUT_TYPES:
         expected = " or ".join(OUTPUT_TYPES)
@@ -71,32 +71,10 @@ def comparable(shape: tuple[int, ...], reference: Array, findings: Findings) -> 
 
 def measure(values: Values, reference: Array, within: float = 0.0) -> Measures:
     """`values` against a reference that is `comparable`; pairs up to `within` apart are counted, not judged."""
-    word = np.dtype(f"u{reference.dtype.itemsize}")
-    flat, expected = values.reshape(-1), np.ascontiguousarray(reference).reshape(-1)
-    sums = _Sums(within)
-    first: int | None = None
-    with np.errstate(all="ignore"):
-        for begin in range(0, flat.size, _BLOCK):
-            block = expected[begin : begin + _BLOCK]
-            ours = flat[begin : begin + _BLOCK].astype(reference.dtype)
-            unequal = ours.view(word) != block.view(word)
-            beyond = sums.add(ours.astype(np.float64), block.astype(np.float64), unequal)
-            if first is None and beyond.any():
-                first = begin + int(np.argmax(beyond))
-        ratio = _ratio(flat, expected) if sums.beyond else None
-        reordered = bool(sums.beyond) and flat.size <= _MOST_SORTED and _reordered(flat, expected, word)
-    return Measures(
-        flat.size,
-        reference.dtype.name,
-        sums.differing,
-        sums.beyond,
-        within,
-        sums.not_finite,
-        *sums.errors(flat.size),
-        None if first is None else _difference(flat, expected, first, reference.shape, word),
-        ratio,
-        reordered,
-    )
+    with np.errstate(all="ignore"):  # NaN and infinities are words like others here
+        return _measure(
+            values.reshape(-1), np.ascontiguousarray(reference).reshape(-1), reference.shape, within
+        )
 
 
 def report(measures: Measures, findings: Findings) -> None:
@@ -147,6 +125,32 @@ def measures_json(measures: Measures) -> dict[str, Any]:
         "ratio": _number(measures.ratio),
         "reordered": measures.reordered,
     }
+
+
+def _measure(ours: Array, theirs: Array, shape: Shape, within: float) -> Measures:
+    dtype = theirs.dtype
+    word = np.dtype(f"u{dtype.itemsize}")
+    sums = _Sums(within)
+    first: int | None = None
+    for begin in range(0, ours.size, _BLOCK):
+        expected = theirs[begin : begin + _BLOCK]
+        found = ours[begin : begin + _BLOCK].astype(dtype)
+        unequal = found.view(word) != expected.view(word)
+        beyond = sums.add(found.astype(np.float64), expected.astype(np.float64), unequal)
+        if first is None and beyond.any():
+            first = begin + int(np.argmax(beyond))
+    return Measures(
+        ours.size,
+        dtype.name,
+        sums.differing,
+        sums.beyond,
+        within,
+        sums.not_finite,
+        *sums.errors(ours.size),
+        None if first is None else _difference(ours, theirs, first, shape, word),
+        _ratio(ours, theirs) if sums.beyond else None,
+        bool(sums.beyond) and ours.size <= _MOST_SORTED and _reordered(ours, theirs, word),
+    )
 
 
 class _Sums:
@@ -206,9 +210,7 @@ def _reordered(ours: Array, theirs: Array, word: np.dtype[Any]) -> bool:
     return bool(np.array_equal(words, np.sort(theirs.view(word))))
 
 
-def _difference(
-    ours: Array, theirs: Array, at: int, shape: tuple[int, ...], word: np.dtype[Any]
-) -> Difference:
+def _difference(ours: Array, theirs: Array, at: int, shape: Shape, word: np.dtype[Any]) -> Difference:
     index = tuple(int(place) for place in np.unravel_index(at, shape))
     found = ours[at : at + 1].astype(theirs.dtype)
     return Difference(

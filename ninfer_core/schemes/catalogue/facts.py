@@ -21,12 +21,8 @@ def part_bits(form: Form, example: Example) -> dict[str, int]:
     Raises: SchemeRefused.
     """
     stored = form.stored(example.shape, complete(form, example.params))
-    parts = {part.name: part for part in form.parts if not part.optional or part.name in example.optional}
-    return {
-        name: math.prod(stored[name]) * _bits(part.dtypes[0])
-        for name, part in parts.items()
-        if name in stored
-    }
+    dtypes = example.dtypes(form)
+    return {name: math.prod(stored[name]) * _bits(dtypes[name]) for name in dtypes if name in stored}
 
 
 def bits_per_weight(form: Form, example: Example) -> Fraction:

@@ -4,12 +4,13 @@ from typing import Final
 
 from ninfer_core.errors import Usage
 from ninfer_core.registry import Closed
-from ninfer_core.schemes import floating, ggml, integer, lattice, rotated, ternary
+from ninfer_core.schemes import floating, ggml, integer, lattice, literal, rotated, ternary
 from ninfer_core.schemes.catalogue import SCHEMES, Scheme, find
 from ninfer_core.schemes.form import Form
 
 FORMS: Final[Closed[Form]] = Closed(
     "form of a scheme",
+    *literal.FORMS,
     *integer.FORMS,
     *floating.FORMS,
     *ternary.FORMS,
@@ -21,7 +22,7 @@ FORMS: Final[Closed[Form]] = Closed(
 
 def forms_of(scheme: Scheme) -> tuple[Form, ...]:
     """The forms of a scheme, the catalogue's own first."""
-    return tuple(FORMS[name] for name in scheme.forms if name in FORMS)
+    return tuple(FORMS[name] for name in scheme.forms)
 
 
 def form_of(name: str) -> Form:

@@ -1,7 +1,7 @@
 """The catalogue as it is shown: which schemes fit a question, and a form with sizes, drawn layout and decoder."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ninfer_core.schemes.catalogue import SCHEMES, SCHEMES_SCHEMA, Scheme
@@ -35,7 +35,7 @@ class Shown:
         """What is not given is that of the form's example."""
         usual = example_of(form, scheme.name)
         params = {**usual.params, **(given or {})}
-        return cls(form, Example(usual.shape if shape is None else shape, params, usual.optional))
+        return cls(form, replace(usual, shape=usual.shape if shape is None else shape, params=params))
 
     @property
     def params(self) -> Params:
@@ -44,9 +44,8 @@ class Shown:
 
     @property
     def dtypes(self) -> dict[str, str]:
-        """The parts that are there, each in the first type that it may have."""
-        own = self.example.optional
-        return {one.name: one.dtypes[0] for one in self.form.parts if not one.optional or one.name in own}
+        """The parts that are there, each with its type."""
+        return self.example.dtypes(self.form)
 
     @property
     def layout(self) -> Box:
