@@ -209,16 +209,4 @@ PROFILES: tuple[Definition, ...] = (
         "The numbers of a custom quantization are known to its operators alone.",
         "Decode with the operators that the metadata names; structure and size are checked without them.",
     ),
-    _fault(
-        "tree_child",
-        "A node of a decision tree points to a child that does not exist.",
-        "Correct the child's index; -1 stands for none.",
-        where="part: left or right; index: the node; word: the child; limit: the number of nodes",
-    ),
-    _fault(
-        "kv_signature",
-        "Page types of one paged cache have decoders whose results are of different type or shape.",
-        "Give all page types decoders with one output signature.",
-        where="declaration: the type that differs from the first",
-    ),
 )
