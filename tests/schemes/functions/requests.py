@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ninfer_core.schemes import floating, ggml, lattice, rotated, run, ternary
 from ninfer_core.schemes.form import Form, Shape
+from ninfer_core.schemes.lattice import trellis
 from tests.schemes.integer import vectors as integer
 from tests.schemes.vectors import Case, cases
 
@@ -82,6 +83,20 @@ def _others() -> Iterator[Request]:
             yield _request("aqlm", case, bits=case.params["nbits"], **params)
 
 
+def _lattice() -> Iterator[Request]:
+    for case in cases("exl2"):
+        groups = [number for pair in case.params["groups"] for number in pair]
+        yield _request("exl2", case, groups=groups)
+    for case in cases("exl3"):
+        one = _request("exl3", case, bits=case.params["bits"])
+        if case.params["codebook"] in trellis.MARKERS:
+            marker = np.array(trellis.MARKERS[case.params["codebook"]], np.uint32).view(np.int32)
+            one.parts[case.params["codebook"]] = marker
+        yield one
+    for case in cases("quip_sharp_e8p"):
+        yield _request("quip_sharp_e8p", case)
+
+
 def _integer() -> Iterator[Request]:
     for case in integer.cases():
         yield Request(case.name, case.form, case.parts, case.expected.shape, case.params)
@@ -90,7 +105,7 @@ def _integer() -> Iterator[Request]:
 @cache
 def requests() -> tuple[Request, ...]:
     """All of them."""
-    return tuple(one for room in (_ggml, _small_floats, _others, _integer) for one in room())
+    return tuple(one for room in (_ggml, _small_floats, _others, _lattice, _integer) for one in room())
 
 
 def more() -> Iterator[Request]:
