@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from service.records import jobs
 from tests.worker.rig import Rig
@@ -14,14 +14,16 @@ from worker.sessions import Sessions
 from worker.watch import Watch
 from worker.workflows.compare import compare, compare_shard
 from worker.workflows.convert import convert, convert_shard
+from worker.workflows.scheme import scheme
 from worker.workflows.selfcheck import selfcheck
 from worker.workflows.verify import verify, verify_shard
 
-WORKFLOWS: Final = {
+WORKFLOWS: Final[dict[str, tuple[Any, Any]]] = {
     "verify": (verify, verify_shard),
     "convert": (convert, convert_shard),
     "compare": (compare, compare_shard),
     "selfcheck": (selfcheck, None),
+    "scheme": (scheme, None),
 }
 
 

@@ -18,7 +18,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from ninfer_core.opening import ArtifactKind
 from service import artifacts, checkpoints, jobs, reports
 from service.blobs import BlobStore
-from service.comparisons import Compare
 from service.contents import NamedDigest, Stored, keep
 from service.job_requests import Convert, Output, Verify
 from service.parts import Parts
@@ -27,7 +26,6 @@ from service.records import jobs as job_rows
 from service.records import models, workers
 from service.records.database import Database, migrate
 from service.records.types import new_id
-from service.selfchecks import Check
 from service.settings import Settings
 from tests.warm import warm
 from tests.worker.nursery import Forked, Nursery
@@ -144,7 +142,7 @@ class Rig:
         files = [NamedDigest(path.name, self.store(path).digest) for path in sorted(folder.iterdir())]
         return checkpoints.push(self.parts, PROJECT, files, repository=None, revision=None)[0].id
 
-    def job(self, request: Verify | Convert | Compare | Check) -> str:
+    def job(self, request: jobs.Asked) -> str:
         """A new job; its id."""
         return jobs.create(self.parts, PROJECT, request, jobs.Sent("sha256:" + "0" * 64, None)).id
 

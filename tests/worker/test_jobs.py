@@ -11,7 +11,9 @@ from sqlalchemy import select
 from ninfer_core.identity import FileDigest, artifact_digest
 from ninfer_core.opening import open_path
 from ninfer_core.verify import asked, default_checks, verify
+from service import scheme_checks
 from service.records import content, models
+from service.scheme_checks import CheckScheme
 from tests.build import recipe, tensor, write_checkpoint
 from tests.worker.material import COUNT, Material, command, report
 from tests.worker.rig import PROJECT, Rig, until
@@ -269,3 +271,11 @@ def test_names_that_no_database_likes_are_kept(shared: Rig, tmp_path: Path) -> N
     with open_path(path) as opened:
         expected = verify(opened, asked(default_checks("safetensors"))).as_json()
     assert shared.report(job.id) == json.loads(json.dumps(expected))
+
+
+def test_a_struct_type_is_checked_by_a_worker(shared: Rig, tmp_path: Path) -> None:
+    path = tmp_path / "type.json"
+    path.write_text(json.dumps({"types": [{"array": {"element": "UINT8", "dimension": 9}}], "root": 0}))
+    job = shared.finished(shared.job(CheckScheme(struct=shared.store(path).digest)))
+    assert (job.state, job.error) == ("passed", None)
+    assert scheme_checks.one(shared.parts, PROJECT, job.id).check.document["size_bytes"] == 9

@@ -8,6 +8,7 @@ from tests.service.dashboard.checking import Checking, checking
 from tests.service.dashboard.coming import come_from
 from tests.service.dashboard.compared import compare
 from tests.service.dashboard.rows import HOSTILE, finding, parity_findings, tensor_names, unaccounted
+from tests.service.dashboard.schemed import Schemed, schemed
 from tests.service.dashboard.seed import Seed
 
 
@@ -33,6 +34,7 @@ class Scene:
     comparing: Comparison
     hostile_comparison: Comparison
     checking: Checking
+    schemed: Schemed
 
 
 def scene(seed: Seed) -> Scene:
@@ -119,4 +121,5 @@ def scene(seed: Seed) -> Scene:
         comparing,
         hostile_comparison,
         checking(seed),
+        schemed(seed),
     )
