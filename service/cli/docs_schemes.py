@@ -5,7 +5,7 @@ from typing import Final
 
 from ninfer_core.schemes.catalogue import SCHEMES, Scheme
 from ninfer_core.schemes.catalogue.examples import examples_of
-from ninfer_core.schemes.catalogue.facts import bits_per_weight, encodes, rounded, span
+from ninfer_core.schemes.catalogue.facts import bits_per_weight, rounded, span
 from ninfer_core.schemes.catalogue.forms import FORMS, forms_of, schemes_of
 from ninfer_core.schemes.form import REQUIRED, Form, Parameter
 from service.text import UNKNOWN
@@ -57,10 +57,23 @@ def _table() -> Iterator[str]:
             span(scheme, "file") or UNKNOWN,
             _links(scheme.literal),
             _links(scheme.file),
-            ", ".join(encodes(forms)) or "no",
+            _encoding(forms),
             "; ".join(dict.fromkeys(form.oracle for form in forms)),
         )
         yield "| " + " | ".join(cells) + " |"
+
+
+def _encoding(forms: tuple[Form, ...]) -> str:
+    """`no`, or how many can be encoded and what that promises."""
+    able = [form for form in forms if form.encode is not None]
+    promises = ", ".join(dict.fromkeys(form.encoding for form in able))
+    if not able:
+        return "no"
+    return (
+        f"yes ({promises})"
+        if len(able) == len(forms)
+        else f"{', '.join(form.name for form in able)} ({promises})"
+    )
 
 
 def _links(forms: tuple[str, ...]) -> str:

@@ -11,7 +11,6 @@ from rich.text import Text
 from ninfer_core.errors import Usage
 from ninfer_core.schemes.catalogue import Scheme
 from ninfer_core.schemes.catalogue.facts import bits_per_weight, encodes, part_bits, rounded, span
-from ninfer_core.schemes.catalogue.forms import forms_of
 from ninfer_core.schemes.catalogue.shown import Shown
 from ninfer_core.schemes.drawing import Box, flat
 from ninfer_core.schemes.form import REQUIRED, Form
@@ -40,22 +39,20 @@ def show_list(schemes: Sequence[Scheme]) -> None:
     out.print()
     note = (
         "Bits per weight: as the seed's table claims them, as its own structures take them, and as files do (of an "
-        "example each). `schemes show NAME` has parts, parameters and layout. These are schemes of other tools, none "
+        "example each). Encode says which of the two kinds of forms can be written. `schemes show NAME` has parts, parameters and layout. These are schemes of other tools, none "
         "of them a format of a .ninfer file; `formats` lists those."
     )
     out.print(hanging("  ", note, out.width))
 
 
 def _line(scheme: Scheme) -> tuple[str, ...]:
-    forms = forms_of(scheme)
-    declared, real = span(scheme, "literal"), span(scheme, "file")
     return (
         "" if scheme.row is None else str(scheme.row),
         scheme.name,
         scheme.claimed or UNKNOWN,
-        declared or UNKNOWN,
-        real or UNKNOWN,
-        ", ".join(encodes(forms)) or "no",
+        span(scheme, "literal") or UNKNOWN,
+        span(scheme, "file") or UNKNOWN,
+        encodes(scheme),
         scheme.title,
     )
 

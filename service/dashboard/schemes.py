@@ -45,7 +45,6 @@ class ShownForm:
 def listing(_: Visiting, request: Request, profile: Text = None, match: Text = None) -> Response:
     """The catalogue."""
     from ninfer_core.schemes.catalogue.facts import encodes, scheme_json, span
-    from ninfer_core.schemes.catalogue.forms import forms_of
     from ninfer_core.schemes.catalogue.shown import matching, profiles
 
     found = matching(profile if profile in profiles() else None, match)
@@ -54,7 +53,7 @@ def listing(_: Visiting, request: Request, profile: Text = None, match: Text = N
             **scheme_json(scheme),
             "declared": span(scheme, "literal") or UNKNOWN,
             "in_files": span(scheme, "file") or UNKNOWN,
-            "encoding": ", ".join(encodes(forms_of(scheme))) or "no",
+            "encoding": encodes(scheme),
         }
         for scheme in found
     ]

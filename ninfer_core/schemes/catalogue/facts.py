@@ -43,9 +43,12 @@ def span(scheme: Scheme, kind: Kind) -> str:
     return "" if not shown else shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
 
 
-def encodes(forms: tuple[Form, ...]) -> tuple[str, ...]:
-    """How the forms are encoded, each promise once."""
-    return tuple(dict.fromkeys(form.encoding for form in forms if form.encode is not None))
+def encodes(scheme: Scheme) -> str:
+    """Which forms of a scheme have an encoder: `both` kinds, `literal` or `files` alone, or `no`."""
+    able = {form.kind for form in forms_of(scheme) if form.encode is not None}
+    if len(able) == 2:
+        return "both"
+    return {"literal": "literal", "file": "files"}[able.pop()] if able else "no"
 
 
 def scheme_json(scheme: Scheme) -> dict[str, Any]:
