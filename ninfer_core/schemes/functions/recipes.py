@@ -14,10 +14,11 @@ from ninfer_core.schemes.functions.ggml_iq import GGML_IQ
 from ninfer_core.schemes.functions.integer import INTEGER
 from ninfer_core.schemes.functions.lattice import LATTICE
 from ninfer_core.schemes.functions.others import OTHERS
+from ninfer_core.schemes.functions.spqr import SPQR
 from ninfer_core.schemes.structs.model import Declared
 from ninfer_core.schemes.structs.view import leaves
 
-RECIPES: Final[Mapping[str, Recipe]] = {**GGML, **GGML_IQ, **INTEGER, **FLOATING, **OTHERS, **LATTICE}
+RECIPES: Final[Mapping[str, Recipe]] = {**GGML, **GGML_IQ, **INTEGER, **FLOATING, **OTHERS, **LATTICE, **SPQR}
 
 
 def built(form: Form, recipe: Recipe, declared: Declared, shape: Shape, params: Params) -> onnx.FunctionProto:

@@ -1,7 +1,7 @@
 """Every stored vector of a form that has an ONNX decoder, as the request that it is."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -93,6 +93,13 @@ def _lattice() -> Iterator[Request]:
             marker = np.array(trellis.MARKERS[case.params["codebook"]], np.uint32).view(np.int32)
             one.parts[case.params["codebook"]] = marker
         yield one
+    rng = np.random.default_rng(1)
+    for case in cases("spqr"):
+        shape = case.arrays["expected"].shape
+        yield _request("spqr", case, shape, outliers=len(case.arrays["col_vals"]))
+        ordered = _request("spqr", case, shape, outliers=len(case.arrays["col_vals"]))
+        ordered.parts["in_perm"] = rng.permutation(shape[1]).astype(np.int16)
+        yield replace(ordered, name=f"{ordered.name}-ordered")
     for case in cases("quip_sharp_e8p"):
         yield _request("quip_sharp_e8p", case)
 

@@ -5,6 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ninfer_core.schemes import run
+from ninfer_core.schemes.catalogue.forms import FORMS
 from ninfer_core.schemes.functions.declared import declared_of, dtypes_of, payload_of
 from ninfer_core.schemes.functions.decoders import decoder_of
 from ninfer_core.schemes.functions.evaluate import run_onnxruntime, run_reference
@@ -51,5 +52,6 @@ def test_a_decoder_keeps_the_contract(request_: Request) -> None:
     assert faults.findings.items == []
 
 
-def test_every_recipe_was_tried() -> None:
-    assert {one.form.name for one in ALL} == set(RECIPES)
+def test_every_stored_form_has_a_decoder_that_was_tried() -> None:
+    stored = {form.name for form in FORMS if form.kind == "file"}
+    assert {one.form.name for one in ALL} == set(RECIPES) == stored
