@@ -1,0 +1,142 @@
+"""Literal forms against the stored vectors: types equal, numbers equal bit for bit, decoders equal in both engines."""
+
+import json
+
+import numpy as np
+import pytest
+
+from ninfer_core.schemes import run
+from ninfer_core.schemes.literal import FORMS
+from ninfer_core.schemes.profiles.describe import describe, normalized
+from ninfer_core.schemes.profiles.dispatch import decode, dequantize
+from ninfer_core.schemes.profiles.functions import with_decoder
+from ninfer_core.schemes.profiles.translate import translate
+from ninfer_core.schemes.structs.document import Document, read_document
+from ninfer_core.schemes.structs.faults import Faults
+from ninfer_core.schemes.structs.model import Declared
+from ninfer_core.schemes.structs.sizes import size_bytes
+from ninfer_core.schemes.structs.view import leaves, view
+from tests.schemes.literal.cases import CUSTOM, ROTATED, Literal, literals, words
+
+BY_NAME = {form.name: form for form in FORMS}
+EACH = pytest.mark.parametrize("case", literals(), ids=lambda case: case.form)
+DECODED = pytest.mark.parametrize(
+    "case", [case for case in literals() if case.form != CUSTOM], ids=lambda case: case.form
+)
+REFERENCE_ONLY = ("mxfp4_literal", "nvfp4_literal")  # FLOAT4E2M1 leaves, which onnxruntime does not take
+
+
+def test_every_form_has_a_case() -> None:
+    assert sorted(BY_NAME) == sorted(case.form for case in literals())
+    assert len(FORMS) == 50
+
+
+@pytest.mark.parametrize("case", [case for case in literals() if case.declared], ids=lambda case: case.form)
+def test_the_type_is_the_one_of_the_vectors(case: Literal) -> None:
+    document = read_document(json.dumps(case.declared).encode())
+    assert isinstance(document, Document)
+    assert document.value is not None
+    expected = Declared(document.model, document.value.type, document.value.dims)
+    made = translate(case.quantization, case.shape)
+    # Names and metadata stand in no vector.
+    assert [item.type for item in normalized(made)[0]] == [item.type for item in normalized(expected)[0]]
+    assert made.dims == expected.dims
+
+
+@EACH
+def test_size_and_way_back(case: Literal) -> None:
+    quantization = case.quantization
+    declared = translate(quantization, case.shape)
+    assert size_bytes(declared) == case.payload.size
+    assert describe(declared) == quantization
+
+
+@DECODED
+def test_numbers(case: Literal) -> None:
+    values = run.decode(BY_NAME[case.form], {"payload": case.payload}, case.shape, case.params)
+    if case.form in ROTATED:  # the vectors themselves state 1e-5 of the largest value
+        largest = float(np.abs(case.expected).max())
+        assert float(np.abs(values - case.expected).max()) <= 1e-6 * largest
+    else:
+        assert np.array_equal(words(values), words(case.expected))
+    declared = translate(case.quantization, case.shape)
+    assert np.array_equal(words(dequantize(declared, case.payload, case.shape)), words(values))
+
+
+def test_what_a_plugin_stores_can_be_seen_and_is_not_decoded() -> None:
+    case = next(case for case in literals() if case.form == CUSTOM)
+    declared = translate(case.quantization, case.shape)
+    payload = next(leaf for leaf in view(declared, case.payload) if leaf.plan.path == "payload")
+    assert np.array_equal(payload.array, case.expected)
+    with pytest.raises(run.SchemeRefused) as refused:
+        run.decode(BY_NAME[CUSTOM], {"payload": case.payload}, case.shape, {})
+    assert [item.code for item in refused.value.findings] == ["profile.decoder_absent"]
+    assert with_decoder(case.quantization, case.shape) == declared
+    with pytest.raises(run.SchemeRefused) as refused:  # its size is checked all the same
+        run.decode(BY_NAME[CUSTOM], {"payload": case.payload[:-1]}, case.shape, {})
+    assert [item.code for item in refused.value.findings] == ["scheme.part_shape"]
+
+
+@DECODED
+def test_portable_decoders_agree_bit_for_bit(case: Literal) -> None:
+    import onnx
+
+    from ninfer_core.schemes.functions.evaluate import Unsupported, run_onnxruntime, run_reference
+    from ninfer_core.schemes.functions.signatures import check_functions
+
+    quantization = case.quantization
+    declared = with_decoder(quantization, case.shape)
+    root, faults = declared.declarations[declared.root], Faults()
+    check_functions(root, leaves(declared), declared.dims, case.payload.size, faults, "value")
+    assert not faults.findings.items
+    assert root.decoder is not None
+    function = onnx.FunctionProto()
+    function.ParseFromString(root.decoder)
+    held = [leaf.array for leaf in view(declared, case.payload)]
+    ours = decode(quantization, declared, case.payload, case.shape)
+    if quantization.data_type == "FLOAT16":  # cast last (R14)
+        ours = ours.astype(np.float16)
+    found = run_reference(function, held)
+    assert found.dtype == ours.dtype
+    assert np.array_equal(words(found), words(ours))
+    if case.form in REFERENCE_ONLY:
+        with pytest.raises(Unsupported):
+            run_onnxruntime(function, held)
+    else:
+        assert np.array_equal(words(run_onnxruntime(function, held)), words(ours))
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in literals() if BY_NAME[case.form].encode], ids=lambda case: case.form
+)
+def test_what_was_decoded_is_encoded_to_the_same_numbers(case: Literal) -> None:
+    form = BY_NAME[case.form]
+    values = run.decode(form, {"payload": case.payload}, case.shape, case.params)
+    params = dict(case.params)
+    if (
+        case.form == "spqr_literal"
+    ):  # the seed's threshold is for weights of another size than the stored ones
+        params |= {"threshold": 0.05, "outliers": int((np.abs(values) > np.float32(0.05)).sum())}
+        assert params["outliers"]
+    values = np.where(np.isfinite(values), values, np.float32(0))
+    parts = run.encode(form, values, params)
+    again = run.decode(form, parts, case.shape, params)
+    if case.form == "nvfp4_literal" or case.form in ROTATED:
+        # A scale for the largest code is not that of a block without one; a rotation rounds.
+        assert float(np.abs(again - values).max()) <= 2e-4 * float(np.abs(values).max())
+    else:
+        assert np.array_equal(again, values)
+    assert run.check(form, parts, case.shape, params) == []
+
+
+@EACH
+def test_the_payload_says_the_shape_where_it_can(case: Literal) -> None:
+    form = BY_NAME[case.form]
+    if form.infer is None:
+        assert len(case.shape) == 2 or case.form == "spqr_literal"
+        return
+    implied = run.implied_shape(form, {"payload": case.payload}, case.params)
+    assert int(np.prod(implied)) == int(np.prod(case.shape))
+    if case.payload.size % 2 == 0 and case.form.startswith(("tq", "iq", "mx", "nvfp4", "q", "stq")):
+        with pytest.raises(run.SchemeRefused):
+            run.implied_shape(form, {"payload": case.payload[:-1]}, case.params)
