@@ -1,6 +1,6 @@
-"""Runs the fuzzer over both forms, one after the other, and says what it found.
+"""Runs the fuzzer over each form, one after the other, and says what it found.
 
-`python -m tests.fuzz SECONDS [FOLDER]`: half of the time for each form. Exit 1 after a crash, whose input is kept.
+`python -m tests.fuzz SECONDS [FOLDER]`: the time divided among the forms. Exit 1 after a crash, whose input is kept.
 """
 
 import subprocess

@@ -8,9 +8,20 @@ from typing import Any, Final
 
 from ninfer_core.schemes.functions.build import Builder, Typed
 from ninfer_core.schemes.functions.text import function_to_text
+from ninfer_core.schemes.structs.containers import (
+    UNCONSTRAINED,
+    Map,
+    MapType,
+    Optional,
+    OptionalType,
+    Sequence,
+    SequenceType,
+    exactly,
+)
 from ninfer_core.schemes.structs.document import Document, read_document
 from ninfer_core.schemes.structs.leaves import LEAVES
 from ninfer_core.schemes.structs.model import Array, Declaration, Leaf, Value
+from ninfer_core.schemes.structs.proto_containers import contained_to_proto, static_to_proto
 from ninfer_core.schemes.structs.proto_writing import CannotWrite
 from tests.fuzz.targets import joined
 
@@ -20,6 +31,9 @@ _LONGEST: Final = 4096  # bytes of a seed; longer ones mutate slowly and show no
 
 def seeds(form: str) -> Iterator[bytes]:
     """Inputs of one form, none empty."""
+    if form == "containers":
+        yield from _containers()
+        return
     documents = [*_cases(), *_with_functions()]
     for document in documents:
         text = json.dumps(document).encode()
@@ -38,7 +52,7 @@ def seeds(form: str) -> Iterator[bytes]:
 
 def dictionary(form: str) -> str:
     """Words that an input is likely to need, in libFuzzer's syntax."""
-    if form == "protobuf":
+    if form != "json":
         return ""
     words = {word for document in _cases() for word in _words(document)} | {leaf.name for leaf in LEAVES}
     words |= {"decoder", "encoder", "onnx_text", "base64", "struct_type", "raw_data_hex", "external_data"}
@@ -53,6 +67,22 @@ def _as_protobuf(model: tuple[Declaration, ...], value: Value) -> Iterator[bytes
             yield joined(model, replace(short, type=-1, declaration=model[value.type]))
     except (CannotWrite, OverflowError):
         return
+
+
+def _containers() -> Iterator[bytes]:
+    pages = Sequence(UNCONSTRAINED, (Value(0, data=b"ab"), Value(1, data=bytes(8), dims=(2,))))
+    one = Optional(exactly(0), Value(0, data=b"ab"))
+    for element, values in (
+        (UNCONSTRAINED, pages),
+        (exactly(0), Sequence(exactly(0), ())),
+        (SequenceType(UNCONSTRAINED), Sequence(SequenceType(UNCONSTRAINED), (pages, pages))),
+        (OptionalType(exactly(0)), Sequence(OptionalType(exactly(0)), (one, Optional(exactly(0), None)))),
+        (MapType("INT64", UNCONSTRAINED), Sequence(None, (Map((1, 2), pages),))),
+    ):
+        count = len(values.values)
+        for kind, keys in (("INT64", range(count)), ("STRING", map(str, range(count)))):
+            static = static_to_proto(MapType(kind, element))
+            yield len(static).to_bytes(2, "little") + static + contained_to_proto(Map(tuple(keys), values))
 
 
 def _cases() -> list[dict[str, Any]]:

