@@ -12,17 +12,21 @@ from typer.main import get_command
 
 from ninfer_core.findings import FINDINGS, Findings
 from ninfer_core.recipes import parse_recipe
+from ninfer_core.schemes.struct_checking import check_text
 from ninfer_core.targets import parse_target
 from ninfer_core.verify.checks import CHECKS as VERIFY_CHECKS
 from service.cli import (  # noqa: F401  add commands of their own
     recipe_app,
+    schemes_app,
     selfcheck_app,
     service_app,
+    struct_app,
     targets_app,
     vectors_app,
 )
 from service.cli.app import app
 from service.cli.docs import PAGE, SETTINGS_PAGE, findings_page, settings_page
+from service.cli.docs_schemes import SCHEMES_PAGE, schemes_page
 from tests.cli.build import COMMAND
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,6 +58,10 @@ def test_the_page_of_settings_is_the_class() -> None:
     assert (ROOT / "docs" / SETTINGS_PAGE).read_text(encoding="utf-8") == settings_page(), "run `make docs`"
 
 
+def test_the_page_of_schemes_is_the_catalogue() -> None:
+    assert (ROOT / "docs" / SCHEMES_PAGE).read_text(encoding="utf-8") == schemes_page(), "run `make docs`"
+
+
 def test_every_code_in_the_source_is_registered() -> None:
     written = set(re.findall(rf'"((?:{"|".join(CHECKS)})\.[a-z0-9_]+)"', source_text()))
     assert written
@@ -65,6 +73,7 @@ def test_every_registered_code_is_used() -> None:
     words = set(re.findall(r"[a-z][a-z0-9_]*", text))
     # Some rooms add their check in front (`recipe.` and a slug) or end a slug with what is missing.
     made = {f"{what}_{how}" for what in ("role", "input", "source") for how in ("missing", "unknown")}
+    made |= {"limit_fields", "limit_components"}  # named after what there are too many of
     unused = [
         code
         for code in FINDINGS.names
@@ -83,13 +92,19 @@ def test_every_definition_reads_like_a_page() -> None:
 def test_codes_that_pages_name_exist() -> None:
     for page in PAGES:
         for code in CODE.findall(page.read_text(encoding="utf-8")):
-            known = code in FINDINGS or code.endswith((".json", ".md", ".py", ".ninfer", ".safetensors"))
+            known = code in FINDINGS or code.endswith(
+                (".json", ".md", ".py", ".npy", ".ninfer", ".safetensors")
+            )
             assert known, f"{page.name}: {code}"
 
 
 def _command(words: list[str]) -> list[str]:
     """The command in a line, with the one under it in a group."""
-    grouped = words[1] in ("recipe", "targets", "vectors") and words[2:] and not words[2].startswith("-")
+    grouped = (
+        words[1] in ("recipe", "schemes", "struct", "targets", "vectors")
+        and words[2:]
+        and not words[2].startswith("-")
+    )
     return words[1 : 3 if grouped else 2]
 
 
@@ -160,6 +175,7 @@ def test_the_documents_that_pages_show_are_sound() -> None:
     assert recipe.cross_checks
     assert parse_target(json_blocks("targets.md")[0].encode(), findings) is not None
     assert list(findings) == []
+    assert check_text(json_blocks("structs.md")[0].encode()).findings == ()
 
 
 def test_pages_link_to_pages_that_exist() -> None:

@@ -16,6 +16,9 @@ _ABOUT: dict[str, str] = {
     "convert": "what `convert` refuses to write",
     "recipe": "the recipe document, before any weight is read",
     "source": "the checkpoint against what the recipe states of it",
+    "scheme": "what is stored by a scheme of the catalogue: its arrays, the words in them, the values they mean",
+    "struct": "a struct type and its value, in the order in which faults are looked for",
+    "profile": "the description of a quantization, and the struct type that should say the same",
     "target": "the target document, before any artifact is compared with it",
 }
 _HEAD = """\

@@ -15,6 +15,7 @@ from ninfer_core.layouts import LAYOUTS, Layout, canonical_layout
 from ninfer_core.recipes.encoders import COPIES
 from ninfer_core.recipes.restrictions import SOURCE_RULES, STORED_RULES
 from ninfer_core.rejected_names import why_not
+from ninfer_core.schemes.catalogue import find
 from ninfer_core.verify.checks import MEANINGS
 from service.cli import EXIT_ERROR
 from service.wording import facts, near_names
@@ -24,6 +25,9 @@ _SUBJECTS = {
     "recipe": "what is wrong with a recipe",
     "source": "a source that is not what the recipe says",
     "target": "what is wrong with a target",
+    "scheme": "what is wrong with what is stored by a scheme of the catalogue",
+    "struct": "what is wrong with a struct type or its value",
+    "profile": "what is wrong with the description of a quantization",
     "convert": "why a source cannot become the object that a recipe asks for",
     "kernels": "what became of the kernels that a piece of work ran",
 }
@@ -45,7 +49,7 @@ def explain(name: str) -> int:
     if near:
         screen.print(f"Did you mean {' or '.join(near)}?")
     screen.print(
-        "Try a code as verify prints it, a check such as `values`, a name that `formats` or `kernels` lists, or an "
+        "Try a code as verify prints it, a check such as `values`, a name that `formats`, `schemes` or `kernels` lists, or an "
         "`encode` or a restriction rule of a recipe."
     )
     return EXIT_ERROR
@@ -76,8 +80,8 @@ def describe(name: str, width: int) -> list[str] | None:
     rule = SOURCE_RULES.get(name) or STORED_RULES.get(name)
     if rule is not None:
         return [name, "", *_labelled(_restriction(name, rule), width)]
-    family = _family(name)
-    return None if family is None else [name, "", *_labelled(family, width)]
+    pairs = [*(_family(name) or ()), *_scheme(name)]
+    return [name, "", *_labelled(pairs, width)] if pairs else None
 
 
 def _check(name: str, meaning: str, width: int) -> list[str]:
@@ -204,6 +208,19 @@ def _family(name: str) -> list[tuple[str, str]] | None:
             ("Registered", registered),
         ]
     return None
+
+
+def _scheme(name: str) -> list[tuple[str, str]]:
+    """What the catalogue of foreign quantizations says of a name; nothing where it has none of that name."""
+    try:
+        scheme = find(name)
+    except UnknownName:
+        return []
+    return [
+        ("Catalogue", f"a scheme of other tools, no format of a .ninfer file. {scheme.summary}"),
+        ("Forms", ", ".join(scheme.forms)),
+        ("Shown by", f"ninfer-gate schemes show {scheme.name}"),
+    ]
 
 
 def _labelled(pairs: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
