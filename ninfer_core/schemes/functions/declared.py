@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ninfer_core.schemes.form import Form, Parts, Shape
+from ninfer_core.schemes.functions.frame import AbsentLeaf
 from ninfer_core.schemes.functions.layout import layout
 from ninfer_core.schemes.functions.recipes import RECIPES, built
 from ninfer_core.schemes.run import complete
@@ -18,8 +19,9 @@ def declared_of(
 ) -> Declared:
     """The struct type of a form's parts one after another, with its decoder where there is one.
 
-    `dtypes` names the parts that are there and their numpy types; without it, all that are not optional, in the first
-    type of each. Raises: SchemeRefused for parameters or a shape that the form does not take.
+    `dtypes` names the parts that are there and their numpy types; without it, those that the form usually has, in the
+    first type of each. Parts that are too few to decode make a type without decoder. Raises: SchemeRefused for
+    parameters, a shape or parts that the form does not take.
     """
     complete_params = complete(form, params)
     recipe = RECIPES.get(form.name)
@@ -27,7 +29,10 @@ def declared_of(
     root = declared.declarations[declared.root]
     if recipe is None or root.decoder is not None:
         return declared
-    decoder = built(form, recipe, declared, shape, complete_params)
+    try:
+        decoder = built(form, recipe, declared, shape, complete_params)
+    except AbsentLeaf:
+        return declared
     declarations = list(declared.declarations)
     declarations[declared.root] = replace(root, decoder=decoder.SerializeToString(deterministic=True))
     return replace(declared, declarations=tuple(declarations))

@@ -12,7 +12,7 @@ from ninfer_core.schemes.functions.declared import declared_of
 def decoder_of(
     form: Form, shape: Shape, params: Mapping[str, Any], dtypes: Mapping[str, str] | None = None
 ) -> onnx.FunctionProto | None:
-    """The decoder of a form for one logical shape, None for a literal form whose type has none.
+    """The decoder of a form for one logical shape, None where its type has none: a custom profile, or parts too few.
 
     Raises: SchemeRefused.
     """

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ninfer_core.errors import NinferError
 from ninfer_core.schemes.form import Params, Shape
 from ninfer_core.schemes.functions.build import Builder, Tensor
 
@@ -23,6 +24,16 @@ def _as_stored(_params: Params) -> Mapping[str, str]:
     return {}
 
 
+class AbsentLeaf(NinferError):
+    """A leaf that a decoder needs and the struct type does not have, because an optional part was left out."""
+
+    code = "absent_leaf"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no {name}")
+        self.name = name
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """One decoder in the making. Names are the last ones of the leaves' paths."""
@@ -37,11 +48,13 @@ class Frame:
         return name in self.leaves
 
     def __getitem__(self, name: str) -> Tensor:
+        if name not in self.leaves:
+            raise AbsentLeaf(name)
         return self.leaves[name]
 
     def real(self, name: str) -> Tensor:
         """A leaf as FLOAT, exact."""
-        return self.build.cast(self.leaves[name], "FLOAT")
+        return self.build.cast(self[name], "FLOAT")
 
     def real_as(self, name: str, *shape: int) -> Tensor:
         """The same in another shape, as for broadcasting."""
@@ -49,12 +62,12 @@ class Frame:
 
     def unsigned(self, name: str) -> Tensor:
         """A leaf of signed words as the unsigned ones of the same bits."""
-        tensor = self.leaves[name]
+        tensor = self[name]
         return self.build.cast(tensor, f"U{tensor.element}") if tensor.element[0] == "I" else tensor
 
     def looked_up(self, table: str, indices: Tensor) -> Tensor:
         """Entries of a constant leaf as FLOAT."""
-        return self.build.cast(self.build.gather(self.leaves[table], indices), "FLOAT")
+        return self.build.cast(self.build.gather(self[table], indices), "FLOAT")
 
     def repeated(self, x: Tensor, shape: Sequence[int], axis: int, each: int, length: int) -> Tensor:
         """`x` of `shape` with every index along `axis` repeated, then cut to `length`."""

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from ninfer_core.schemes.form import Params
 from ninfer_core.schemes.functions.build import Tensor
 from ninfer_core.schemes.functions.frame import Frame, Recipe
 from ninfer_core.schemes.integer.awq import COLUMNS
@@ -158,13 +159,17 @@ def _affine(frame: Frame, codes: Tensor, zeros: Tensor, scales: Tensor) -> Tenso
     return build.multiply(build.cast(centred, "FLOAT"), build.cast(scales, "FLOAT"))
 
 
+def _hqq_types(params: Params) -> Mapping[str, str]:
+    return {"W_q": "INT32" if params["bits"] == 3 else "UINT8"}
+
+
 INTEGER: Final[Mapping[str, Recipe]] = {
     "gptq": Recipe(partial(gptq, 1), parts=("g_idx",)),
     "gptq_v2": Recipe(partial(gptq, 0), parts=("g_idx",)),
     "awq": Recipe(awq),
     "awq_gemv": Recipe(awq_gemv),
     "ct_pack_quantized": Recipe(ct_pack_quantized),
-    "hqq": Recipe(hqq),
+    "hqq": Recipe(hqq, types=_hqq_types),
     "matmulnbits": Recipe(matmulnbits),
     "linear_onnx": Recipe(linear_onnx),
 }

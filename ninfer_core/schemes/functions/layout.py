@@ -54,7 +54,7 @@ def layout(
     _require_sizes(form, given, stored)
     types = {} if recipe is None else recipe.types(params)
     fields = [
-        Field(part.name, _array(types.get(part.name) or _element(form, part, given), stored[part.name]))
+        Field(part.name, _array(types.get(part.name) or _element(part, given), stored[part.name]))
         for part in form.parts
         if part.name in given
     ]
@@ -64,9 +64,25 @@ def layout(
 
 def _given(form: Form, dtypes: Mapping[str, str] | None, recipe: Recipe | None) -> Given:
     if dtypes is not None:
+        _require_parts(form, dtypes)
         return dtypes
     usual = () if recipe is None else recipe.parts
     return {part.name: part.dtypes[0] for part in form.parts if not part.optional or part.name in usual}
+
+
+def _require_parts(form: Form, given: Given) -> None:
+    """Raises: SchemeRefused for a part or a type of one that the form does not have."""
+    refusal = Refusal(form.name)
+    known = {part.name: part for part in form.parts}
+    for name, dtype in given.items():
+        if name not in known:
+            refusal.add(
+                "part_unknown", f"{name} is no part of {form.name}", ", ".join(known), name, part=name
+            )
+        elif dtype not in known[name].dtypes and _float_of_bytes(known[name], dtype) is None:
+            expected = " or ".join(known[name].dtypes)
+            refusal.add("part_dtype", f"{name} holds {dtype}", expected, dtype, part=name)
+    refusal.settle()
 
 
 def _require_sizes(form: Form, given: Given, stored: Mapping[str, Shape]) -> None:
@@ -79,17 +95,13 @@ def _require_sizes(form: Form, given: Given, stored: Mapping[str, Shape]) -> Non
     refusal.settle()
 
 
-def _element(form: Form, part: Part, given: Given) -> str:
-    stored = given[part.name]
-    if stored == "uint8":  # words of the small float that the part holds, where it holds one
-        stored = next((name for name in part.dtypes if name.startswith("float8")), stored)
-    if stored not in _ELEMENTS:
-        refusal = Refusal(form.name)
-        refusal.add(
-            "part_dtype", f"{part.name} has no struct type", ", ".join(_ELEMENTS), stored, part=part.name
-        )
-        refusal.settle()
-    return _ELEMENTS[stored]
+def _element(part: Part, given: Given) -> str:
+    return _ELEMENTS[_float_of_bytes(part, given[part.name]) or given[part.name]]
+
+
+def _float_of_bytes(part: Part, dtype: str) -> str | None:
+    """The small float whose words a part of bytes holds, where it holds one."""
+    return next((name for name in part.dtypes if dtype == "uint8" and name.startswith("float8")), None)
 
 
 def _array(element: str, shape: Shape) -> Type:

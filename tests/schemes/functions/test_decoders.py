@@ -55,3 +55,41 @@ def test_a_decoder_keeps_the_contract(request_: Request) -> None:
 def test_every_stored_form_has_a_decoder_that_was_tried() -> None:
     stored = {form.name for form in FORMS if form.kind == "file"}
     assert {one.form.name for one in ALL} == set(RECIPES) == stored
+
+
+def test_without_parts_named_a_form_has_its_usual_ones() -> None:
+    for form in FORMS:
+        if form.kind == "file" and form.name not in ("exl2", "spqr"):  # whose sizes lie in their parts
+            shape, params = USUAL.get(form.name, ((128, 256), {}))
+            declared = declared_of(form, shape, params)
+            assert declared.declarations[declared.root].decoder is not None, form.name
+
+
+USUAL = {
+    "linear_onnx": ((8, 8), {"type": "int8"}),
+    "aqlm": ((8, 16), {"num_codebooks": 1, "bits": 8}),
+    "exl3": ((128, 128), {"bits": 1}),
+    "bitnet_hf": ((8, 8), {"linear_class": "bitlinear"}),
+    "hqq": ((64, 64), {"bits": 3}),
+}
+
+
+def test_parts_that_cannot_be_decoded_make_a_type_without_decoder() -> None:
+    form = FORMS["bnb_nf4"]
+    alone = {"payload": "uint8", "absmax_u8": "uint8", "nested_absmax": "float32"}
+    declared = declared_of(form, (64, 64), {}, alone)
+    assert [plan.path for plan in leaves(declared)] == [*alone, "code"]
+    assert decoder_of(form, (64, 64), {}, alone) is None
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "code"),
+    [
+        ({"payload": "float32", "absmax": "float32"}, "scheme.part_dtype"),
+        ({"payload": "uint8", "other": "float32"}, "scheme.part_unknown"),
+    ],
+)
+def test_parts_that_a_form_does_not_have_are_refused(dtypes: dict[str, str], code: str) -> None:
+    with pytest.raises(run.SchemeRefused) as refused:
+        declared_of(FORMS["bnb_nf4"], (64, 64), {}, dtypes)
+    assert [finding.code for finding in refused.value.findings.items] == [code]
