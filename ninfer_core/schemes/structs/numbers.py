@@ -90,8 +90,13 @@ def packed(values: Sequence[Number], element: LeafType) -> bytes:
         if len(reals) != len(values):
             raise NoSuchNumber(f"true or false is no {element.name}")
         if element.name in _WIDE:
+            exact = np.array(reals, np.float64)
             with np.errstate(all="ignore"):
-                return np.array(reals, np.float64).astype(_WIDE[element.name]).tobytes()
+                cast = exact.astype(_WIDE[element.name])
+                beyond = np.isinf(cast) & np.isfinite(exact)
+            if beyond.any():
+                raise NoSuchNumber(f"{exact[beyond][0]} is beyond any {element.name}")
+            return cast.tobytes()
         words = [_code(value, element) for value in reals]
     else:
         words = [_integer_word(value, element) for value in values]
