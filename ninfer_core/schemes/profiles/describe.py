@@ -12,6 +12,7 @@ from ninfer_core.schemes.profiles.model import (
     Rotation,
     ScaleVector,
     StructuredBlock,
+    Tiling,
 )
 from ninfer_core.schemes.profiles.recognize import kind_of
 from ninfer_core.schemes.profiles.translate import translate
@@ -108,33 +109,35 @@ def _shaped(quantization: Quantization, shape: Shape) -> Shape:
     """The shape with the dimensions that an axis or a rotation asks for; the number of values stays."""
     values = math.prod(shape)
     kind = quantization.kind
-    if isinstance(kind, Linear) and kind.axis >= 0 and len(shape) <= kind.axis:
-        channels = 1
-        if isinstance(kind.scale, ScaleVector):
-            channels = len(kind.scale.values)
-        elif isinstance(kind.zero_point, tuple):
-            channels = len(kind.zero_point)
-        shape = _with(shape, kind.axis, channels, values)
-    elif isinstance(kind, Linear) and isinstance(kind.scale, ScaleVector) and len(shape) == 1:
-        shape = _with(shape, kind.axis, len(kind.scale.values), values)
+    if isinstance(kind, Linear) and kind.axis >= 0 and len(shape) <= 1:
+        shape = _with(kind.axis, _channels(kind), values)
     if isinstance(kind, StructuredBlock) and kind.axis is not None:
         shape = (*(1,) * kind.axis, values)
     pre, post = quantization.pre_rotation, quantization.post_rotation
     for rotation, axis in ((pre, -1), (post, -2 if post is not None and len(post.dims) == 2 else -1)):
-        if rotation is None or not rotation.dims or not rotation.dims[0] or values % rotation.dims[0]:
-            continue
-        if len(shape) >= -axis and shape[axis] == rotation.dims[0]:
+        if rotation is None or not rotation.dims or rotation.dims[0] <= 0:
             continue
         size = rotation.dims[0]
-        shape = (values // size, size) if axis == -1 else (size, values // size)
+        if isinstance(kind, Tiling) and kind.axes and len(shape) >= -axis:
+            sizes = list(shape)
+            sizes[axis] = min(size, sizes[axis])
+            shape = tuple(sizes)
+        elif len(shape) < -axis or shape[axis] != size:  # what does not fill a row is padding
+            shape = (values // size, size) if axis == -1 else (size, values // size)
     return shape
 
 
-def _with(shape: Shape, axis: int, channels: int, values: int) -> Shape:
-    """`values` values with `channels` of them along the axis, where that divides."""
-    if not channels or values % channels:
-        return (*(1,) * max(axis, 0), *shape)
-    if axis <= 0:
+def _channels(kind: Linear) -> int:
+    if isinstance(kind.scale, ScaleVector):
+        return len(kind.scale.values)
+    return len(kind.zero_point) if isinstance(kind.zero_point, tuple) else 0
+
+
+def _with(axis: int, channels: int, values: int) -> Shape:
+    """As many of `values` values as give that many indices of the axis; any number where it is not known."""
+    if not channels:
+        return (*(1,) * axis, values)
+    if axis == 0:
         return (channels, values // channels)
     return (*(1,) * (axis - 1), values // channels, channels)
 

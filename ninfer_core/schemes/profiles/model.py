@@ -13,6 +13,8 @@ from typing import Final, Literal
 
 import numpy as np
 
+from ninfer_core.schemes.structs.leaves import LEAVES
+
 
 def single(value: float) -> float:
     """The binary32 number nearest to `value`, as a Python float; what is no number stays for the checker to see."""
@@ -82,6 +84,12 @@ class Linear:
     zero_point: int | tuple[int, ...] = 0
     axis: int = -1
     leaf: str | None = None
+
+    def __post_init__(self) -> None:
+        known = self.storage_type in LEAVES
+        own = known and LEAVES[self.storage_type].bits == self.bits
+        if self.leaf == (self.storage_type if own else "UINT8"):
+            object.__setattr__(self, "leaf", None)  # the default, stated
 
 
 @dataclass(frozen=True, slots=True)

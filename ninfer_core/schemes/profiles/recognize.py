@@ -21,7 +21,7 @@ from ninfer_core.schemes.profiles.model import (
     Sparse,
     Tiling,
 )
-from ninfer_core.schemes.profiles.recognize_blocks import function, is_bare_block, structured_block
+from ninfer_core.schemes.profiles.recognize_blocks import function, structured_block
 from ninfer_core.schemes.profiles.recognize_floats import floating_point
 from ninfer_core.schemes.structs.leaves import LEAVES
 from ninfer_core.schemes.structs.model import Declared, Leaf, PackedArray, Reference
@@ -47,12 +47,21 @@ def kind_of(level: Level, inner: Inner, declared: Declared) -> tuple[Kind, Shape
         return _sparse(level, inner)
     if "codes" in payload and level.has("base"):
         return _log(level)
-    if level.has("block_size") or level.has("index_fields"):
+    if level.has("block_size") or level.has("index_fields") or _holds_described(level, declared):
         return structured_block(level, declared)
-    unit = _unit(level, declared)
+    unit = None if level.has("tile_shape") else _unit(level, declared)
     if level.has("exponent_bias") or unit is not None:
         return floating_point(level, unit, declared)
     return _tiling(level, inner, declared)
+
+
+def _holds_described(level: Level, declared: Declared) -> bool:
+    """Whether its `blocks` are of a declaration that names the roles of its fields."""
+    element = peeled(level.payload["blocks"])[0] if "blocks" in level.payload else None
+    if not isinstance(element, Reference):
+        return False
+    type_ = declared.declarations[element.index].type
+    return any(item.name == "field_roles" for item in getattr(type_, "fields", ()))
 
 
 def _bare(level: Level, declared: Declared) -> tuple[Kind, Shape]:
@@ -64,9 +73,7 @@ def _bare(level: Level, declared: Declared) -> tuple[Kind, Shape]:
     element, counts = peeled(type_)
     if isinstance(element, Leaf):
         return Cast(element.name), counts
-    if isinstance(element, Reference) and is_bare_block(level):
-        return structured_block(level, declared)
-    raise level.unknown("a bare array of declarations without the parameters of a block")
+    return structured_block(level, declared)
 
 
 def _codes(level: Level, name: str, bits: int) -> tuple[str | None, tuple[int, ...], int]:
@@ -112,7 +119,7 @@ def _linear(level: Level) -> tuple[Kind, Shape]:
     axis = level.need("axis", "INT32")
     point: int | tuple[int, ...] = zero[0] if parameter_is_one else zero
     kind = Linear(storage_type, bits, symmetric, scale, point, axis, _override(leaf, storage_type, bits))
-    if stored and axis >= 0 and channels and channels[0] and values % channels[0] == 0 and len(counts) == 1:
+    if stored and axis >= 0 and channels and channels[0] and len(counts) == 1:
         shape: Shape = (channels[0], values // channels[0])
         return kind, shape if axis == 0 else (*(1,) * (axis - 1), *reversed(shape))
     return kind, counts if leaf is not None else (values,)
@@ -246,9 +253,10 @@ def _tiled_shape(level: Level, kind: Tiling, grid: Shape, tile: Shape) -> Shape:
     sizes = list(tile) if len(tile) == rank else [1] * rank
     for axis, size in zip(kind.axes, kind.tile_shape, strict=True):
         sizes[axis] = size or sizes[axis]
-    if len(tile) != rank:  # the values of a flat tile belong to the axes that are not cut
-        free = [axis for axis in range(rank) if axis not in kind.axes]
-        rest = math.prod(tile) // (math.prod(kind.tile_shape) or 1)
+    if len(tile) != rank:  # the values of a flat tile belong to an axis whose size is not stated
+        stated = dict(zip(kind.axes, kind.tile_shape, strict=True))
+        free = [axis for axis in range(rank) if not stated.get(axis)]
+        rest = math.prod(tile) // (math.prod(size or 1 for size in kind.tile_shape) or 1)
         for axis in free[-1:]:
             sizes[axis] = rest
     for axis, count in zip(order, grid, strict=True):

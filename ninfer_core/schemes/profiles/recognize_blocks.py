@@ -20,11 +20,6 @@ from ninfer_core.schemes.structs.leaves import LEAVES
 from ninfer_core.schemes.structs.model import Array, Declared, Dim, Leaf, PackedArray, Type
 
 
-def is_bare_block(level: Level) -> bool:
-    """Whether the metadata of a bare array say that it is one of blocks."""
-    return level.has("block_size") or level.has("index_fields")
-
-
 def function(level: Level, declared: Declared) -> tuple[Kind, Shape]:
     """A custom function and a shape. Raises: SchemeRefused."""
     storage_type, bits = level.scalar_type("storage_type"), level.need("bits", "INT32")

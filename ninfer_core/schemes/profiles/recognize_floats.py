@@ -1,6 +1,8 @@
 """Floating-point profiles out of declarations: components, leaves or bytes, together or in units."""
 
 import math
+from dataclasses import replace
+from typing import Any
 
 from ninfer_core.schemes.form import Shape
 from ninfer_core.schemes.profiles.check_floats import NATIVE
@@ -30,10 +32,8 @@ def floating_point(level: Level, unit: tuple[str, int, int] | None, declared: De
     return _whole(level, widths, count, split)
 
 
-def _copy(kind: FloatingPoint, **changes: object) -> FloatingPoint:
-    from dataclasses import replace
-
-    return replace(kind, **changes)  # type: ignore[arg-type]
+def _copy(kind: FloatingPoint, **changes: Any) -> FloatingPoint:
+    return replace(kind, **changes)
 
 
 def _bare(level: Level, declared: Declared) -> tuple[Kind, Shape]:
@@ -54,7 +54,8 @@ def _whole(level: Level, widths: dict[str, int], count: int, split: bool) -> tup
     repeated = level.has("sign_bits")
     bits = sum(widths.values())
     kind = _rules(level, widths, count, -(-count * bits // 8), "components", split, repeated)
-    return kind, (count,)
+    scale = ScaleField(level.leaf("scale")[0]) if "scale" in level.payload else None
+    return _copy(kind, scale=scale), (count,)
 
 
 def _rules(
