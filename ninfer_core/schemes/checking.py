@@ -76,11 +76,16 @@ def check_parts(
         except SchemeRefused as refused:
             return replace(unseen, findings=tuple(refused.findings))
     found = check(form, parts, shape, given)
+    if any(one.code in _MISFIT for one in found):
+        return replace(unseen, shape=shape, findings=tuple(found))
     findings = Findings()
     fit_reference = reference is not None and comparable(shape, reference, findings)
     fit_source = source is not None and comparable(shape, source, findings)
     to_reference = to_source = None
     try:
+        found += examine(
+            form, parts, shape, given, source if fit_source else reference if fit_reference else None
+        )
         if fit_reference or fit_source:
             values = decode(form, parts, shape, given)
             if reference is not None and fit_reference:
@@ -92,16 +97,11 @@ def check_parts(
         # The rules have said the same of the words; what they let pass is said here.
         known = {(one.code, one.message) for one in found}
         found += [one for one in refused.findings if (one.code, one.message) not in known]
-    misfit = any(one.code in _MISFIT for one in found)
-    if not misfit:
-        found += examine(
-            form, parts, shape, given, source if fit_source else reference if fit_reference else None
-        )
     return replace(
         unseen,
         shape=shape,
         findings=(*found, *findings),
-        words="none" if misfit else "full",
+        words="full",
         against_reference=to_reference,
         against_source=to_source,
     )
