@@ -84,12 +84,15 @@ def q4_k(blocks: Array, table: Array, out: Array) -> None:
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
         d, dmin = half(block[0], block[1]), half(block[2], block[3])
-        for j in range(8):
+        for j in range(0, 8, 2):
             scale, least = six_bits(block[4:16], j)
-            step, least = d * scale, dmin * least
-            codes, target = block[16 + 32 * (j // 2) :], values[32 * j : 32 * j + 32]
-            for m in range(target.size):
-                target[m] = step * np.float32(nibble(codes[m], j % 2)) - least
+            other, last = six_bits(block[4:16], j + 1)
+            scale, least, other, last = d * scale, dmin * least, d * other, dmin * last
+            codes = block[16 + 16 * j : 48 + 16 * j]
+            first, second = values[32 * j : 32 * j + 32], values[32 * j + 32 : 32 * j + 64]
+            for m in range(codes.size):
+                first[m] = scale * np.float32(nibble(codes[m], 0)) - least
+                second[m] = other * np.float32(nibble(codes[m], 1)) - last
         settle(d + dmin, values)
 
 
@@ -98,15 +101,19 @@ def q5_k(blocks: Array, table: Array, out: Array) -> None:
     """As Q4_K with a fifth bit."""
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
-        d, dmin = half(block[0], block[1]), half(block[2], block[3])
-        for j in range(8):
+        d, dmin, fifth = half(block[0], block[1]), half(block[2], block[3]), block[16:48]
+        for j in range(0, 8, 2):
             scale, least = six_bits(block[4:16], j)
-            step, least = d * scale, dmin * least
-            fifth, codes = block[16:48], block[48 + 32 * (j // 2) :]
-            target = values[32 * j : 32 * j + 32]
-            for m in range(target.size):
-                code = nibble(codes[m], j % 2) | np.int32(bit(fifth[m], j) << np.int32(4))
-                target[m] = step * np.float32(np.int32(code)) - least
+            other, last = six_bits(block[4:16], j + 1)
+            scale, least, other, last = d * scale, dmin * least, d * other, dmin * last
+            codes, place, next_place = block[48 + 16 * j : 80 + 16 * j], np.uint8(1 << j), np.uint8(2 << j)
+            first, second = values[32 * j : 32 * j + 32], values[32 * j + 32 : 32 * j + 64]
+            for m in range(codes.size):
+                # A choice of two bytes stays among bytes; a shifted bit would be widened first.
+                high = np.uint8(16) if fifth[m] & place else np.uint8(0)
+                first[m] = scale * np.float32(np.int32(codes[m] & np.uint8(15) | high)) - least
+                high = np.uint8(16) if fifth[m] & next_place else np.uint8(0)
+                second[m] = other * np.float32(np.int32(codes[m] >> np.uint8(4) | high)) - last
         settle(d + dmin, values)
 
 

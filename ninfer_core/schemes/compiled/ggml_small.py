@@ -149,9 +149,10 @@ def nvfp4(blocks: Array, products: Array, out: Array) -> None:
 
 @inline
 def ternary(byte: int, power: int) -> float:
-    """The digit of a byte at a power of three, minus one."""
-    rest = np.uint16(np.uint16(byte) * np.uint16(power)) & np.uint16(255)
-    return np.float32(np.int32(np.uint16(rest * np.uint16(3)) >> np.uint16(8)) - np.int32(1))  # type: ignore[return-value]
+    """The digit of a byte at a power of three, minus one: three times what is left, by its thirds of 256."""
+    rest = np.uint8(byte * power)
+    digit = np.int8(rest >= np.uint8(86)) + np.int8(rest >= np.uint8(171))
+    return np.float32(np.int32(digit) - np.int32(1))  # type: ignore[return-value]
 
 
 @kernel
@@ -160,7 +161,7 @@ def tq1_0(blocks: Array, table: Array, out: Array) -> None:
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
         d = half(block[52], block[53])
-        power = 1
+        power = np.uint8(1)
         for k in range(5):
             first, second = values[32 * k : 32 * k + 32], values[160 + 16 * k : 176 + 16 * k]
             for j in range(first.size):
@@ -170,7 +171,7 @@ def tq1_0(blocks: Array, table: Array, out: Array) -> None:
             if k < 4:
                 for j in range(4):
                     values[240 + 4 * k + j] = d * ternary(block[48 + j], power)
-            power *= 3
+            power = np.uint8(power * np.uint8(3))
         settle(d, values)
 
 

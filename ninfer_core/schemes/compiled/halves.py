@@ -15,12 +15,13 @@ def half(low: int, high: int) -> float:
     sign = np.uint32(word & np.uint32(0x8000)) << np.uint32(16)
     magnitude = np.uint32(word & np.uint32(0x7FFF))
     bits = np.uint32((magnitude << np.uint32(13)) + np.uint32(112 << 23))
-    if magnitude < np.uint32(0x400):
-        bits = np.float32(np.float32(np.int32(magnitude)) * np.float32(2.0**-24)).view(np.uint32)
-    elif magnitude > np.uint32(0x7C00):
-        bits, sign = np.uint32(0x7FC00000), np.uint32(0)
-    elif magnitude == np.uint32(0x7C00):
-        bits = np.uint32(0x7F800000)
+    if np.uint32(magnitude - np.uint32(0x400)) >= np.uint32(0x7800):  # no normal number
+        if magnitude < np.uint32(0x400):
+            bits = np.float32(np.float32(np.int32(magnitude)) * np.float32(2.0**-24)).view(np.uint32)
+        elif magnitude > np.uint32(0x7C00):
+            bits, sign = np.uint32(0x7FC00000), np.uint32(0)
+        else:
+            bits = np.uint32(0x7F800000)
     return np.uint32(bits | sign).view(np.float32)  # type: ignore[return-value]
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-WORTH_A_THREAD: Final = 1 << 19  # values of one thread, below which starting it costs more than it saves
+WORTH_A_THREAD: Final = 1 << 22  # values of one thread, below which starting it costs more than it saves
 _TURNS: Final = 4  # ranges of each thread: one that was kept waiting leaves its rest to the others
 
 Work = Callable[[int, int], None]
