@@ -1,6 +1,6 @@
 """What the author of a document expects, against what is: sizes, and the leaves with their first elements."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from ninfer_core.schemes.structs.document import Expected
@@ -9,16 +9,17 @@ from ninfer_core.schemes.structs.limits import Limits
 from ninfer_core.schemes.structs.model import Declared
 from ninfer_core.schemes.structs.numbers import Number, numbers
 from ninfer_core.schemes.structs.plans import LeafPlan
-from ninfer_core.schemes.structs.view import LeafArray, leaves, view
+from ninfer_core.schemes.structs.view import LeafArray, constant_leaf, leaves, view
 from ninfer_core.strict_json import Json, Real
 
+_ELEMENTS: Final = ("n_values", "raw_bits", "values")
 SHOWN: Final = 64  # elements of one leaf that a document lists
 
 
 def compare(
     expected: Expected, bits: int, declared: Declared, payload: bytes | None, limits: Limits, faults: Faults
 ) -> None:
-    """Adds `expectation_differs` for each member that is otherwise; without a payload no element is compared."""
+    """Adds `expectation_differs` for each member that is otherwise; without a payload none of its elements holds."""
     sizes = {"size_bits": (expected.size_bits, bits), "size_bytes": (expected.size_bytes, bits // 8)}
     for member, (size, found) in sizes.items():
         if size is not None:
@@ -26,18 +27,16 @@ def compare(
     if expected.leaves is None:
         return
     plans = leaves(declared, limits)
-    arrays: Sequence[LeafArray | None] = (
-        [None] * len(plans) if payload is None else view(declared, payload, limits)
-    )
     if len(plans) != len(expected.leaves):
         _differ("leaves", f"{len(expected.leaves)} leaves", f"{len(plans)} leaves", faults)
-    for index, (stated, plan, array) in enumerate(zip(expected.leaves, plans, arrays, strict=False)):
+    arrays = None if payload is None else view(declared, payload, limits)
+    for index, (stated, plan) in enumerate(zip(expected.leaves, plans, strict=False)):
+        array = constant_leaf(plan, limits) if arrays is None else arrays[index]
         known = _leaf(plan, array, stated)
         real = plan.element.kind == "float"
         for member in stated:
-            if member in known:
-                value = _plain(stated[member], real and member == "values")
-                _differ(f"leaves[{index}].{member}", value, known[member], faults)
+            value = _plain(stated[member], real and member == "values")
+            _differ(f"leaves[{index}].{member}", value, known[member], faults)
 
 
 def _leaf(plan: LeafPlan, array: LeafArray | None, stated: Mapping[str, Json]) -> dict[str, Any]:
@@ -46,8 +45,9 @@ def _leaf(plan: LeafPlan, array: LeafArray | None, stated: Mapping[str, Json]) -
         "elem_type": plan.label,
         "shape": list(plan.shape),
         "constant": plan.constant is not None,
+        **dict.fromkeys(_ELEMENTS, "no payload to compare with"),
     }
-    if array is not None and any(member in stated for member in ("raw_bits", "values", "n_values")):
+    if array is not None and any(member in stated for member in _ELEMENTS):
         first = array.words.reshape(-1)[:SHOWN]
         found["n_values"] = array.words.size
         found["raw_bits"] = first.tolist()

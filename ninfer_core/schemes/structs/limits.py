@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+MOST_NESTING: Final = 128  # of the stack, reading takes five frames for each level
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -16,6 +18,16 @@ class Limits:
     leaves: int = 65_536  # of one root, constants included
     dimension_parameters: int = 16  # of one declaration
     values: int = 1 << 31  # scalars unpacked by one reading; what needs no unpacking is not counted
+
+    def __post_init__(self) -> None:
+        """Raises: ValueError for a limit that nothing could be checked under."""
+        for name in self.__slots__:
+            if getattr(self, name) < 0:
+                raise ValueError(f"the limit {name} is negative")
+        if self.nesting > MOST_NESTING:
+            raise ValueError(
+                f"the limit nesting is beyond {MOST_NESTING}: types are read and laid out level by level"
+            )
 
 
 LIMITS: Final = Limits()

@@ -43,6 +43,11 @@ class LeafArray:
         return as_elements(self.words, self.plan.element)
 
 
+def constant_leaf(plan: LeafPlan, limits: Limits = LIMITS) -> LeafArray | None:
+    """The leaf of a constant, which needs no payload; None for one that does."""
+    return None if plan.constant is None else LeafArray(plan, memoryview(plan.constant.data), limits)
+
+
 def constant_array(constant: Constant) -> NDArray[Any]:
     """The elements of a legal constant in its shape. Raises: StructFault `limit_values`."""
     element = LEAVES[constant.dtype]
@@ -63,7 +68,4 @@ def view(declared: Declared, payload: Payload, limits: Limits = LIMITS) -> tuple
         code = "payload_size_mismatch" if laid.bits % 8 == 0 else "size_not_byte_multiple"
         message = f"{source.nbytes:,} bytes for {laid.bits:,} bits."
         raise fault(code, "value", message, f"{laid.bits} bits", f"{source.nbytes * 8} bits")
-    return tuple(
-        LeafArray(plan, source if plan.constant is None else memoryview(plan.constant.data), limits)
-        for plan in unroll(laid)
-    )
+    return tuple(constant_leaf(plan, limits) or LeafArray(plan, source, limits) for plan in unroll(laid))

@@ -249,6 +249,14 @@ def test_a_limit_is_met_just_beyond_it(code: str, make: Callable[[int], tuple[De
         assert _codes(check_type(model, Value(len(model) - 1, dims=dims), SMALL)) == expected
 
 
+def test_limits_that_nothing_can_be_checked_under_are_none() -> None:
+    with pytest.raises(ValueError, match="nesting"):
+        Limits(nesting=129)
+    with pytest.raises(ValueError, match="negative"):
+        Limits(leaves=-1)
+    assert _of(_bytes_at(128), 1, (), Limits(nesting=128)) == []
+
+
 def test_depth_and_length_of_a_hostile_model_are_no_danger() -> None:
     far = 5 * sys.getrecursionlimit()
     assert _of(_bytes_at(far)) == ["limit_nesting"]

@@ -113,6 +113,18 @@ def test_an_examination_says_size_and_leaves() -> None:
     assert (odd.size_bits, odd.size_bytes) == (12, None)
 
 
+def test_elements_are_expected_of_a_payload_and_of_constants() -> None:
+    constant = {"name": "k", "constant": {"dtype": "INT8", "dims": [1], "values": [7]}}
+    types = [{"structure": [constant, {"name": "v", "type": "UINT8"}]}]
+    leaves: list[dict[str, Any]] = [{"path": "k", "values": [7]}, {"path": "v", "values": [5]}]
+    assert _codes(_read(types=types, root=0, leaves=leaves, payload_hex="05")) == []
+    for more in ({"payload_hex": "06"}, {"payload_bytes": 1}, {}):
+        found = examine(_read(types=types, root=0, leaves=leaves, **more)).findings
+        assert [(finding.code, finding.where["path"]) for finding in found] == [
+            ("struct.expectation_differs", "leaves[1].values")
+        ]
+
+
 def test_a_model_without_a_value_is_checked_as_one() -> None:
     assert _codes(_read(types=[BYTES4, {"type_index": 0}])) == ["struct.bad_root_kind"]
     assert _codes(_read(types=[BYTES4], names=[""])) == ["struct.missing_name"]
