@@ -94,6 +94,7 @@ def test_two_modules_know_the_durable_engine(path: Path) -> None:
         "service.cli.inspection_view",
         "service.cli.formats",
         "service.cli.explain",
+        "service.cli.schemes_view",
     ],
 )
 def test_listing_loads_no_compiler(module: str) -> None:
