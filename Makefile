@@ -18,7 +18,7 @@ COMPILE := ../.venv-lock/bin/pip-compile --quiet --generate-hashes --no-emit-ind
 	--no-emit-trusted-host --strip-extras --allow-unsafe --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo fuzz test test-gpu test-oracles check format docs bench bench-service bench-targets bench-reuse bench-provenance memory lock clean
+.PHONY: help venv demo fuzz test test-gpu test-oracles check format docs bench bench-schemes bench-service bench-targets bench-reuse bench-provenance memory lock clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -103,6 +103,9 @@ fuzz: .venv-fuzz/.ready ## Fuzz the readers of struct types with coverage, JSON 
 bench: .venv-bench/.ready ## Measure kernels and file work as ratios of one run.
 	.venv-bench/bin/python -m benchmarks.kernels --json benchmarks/results/kernels.json
 	.venv-bench/bin/python -m benchmarks.files --json benchmarks/results/files.json
+
+bench-schemes: .venv-oracles/.ready ## Decoders of the catalogue beside the packages that decode the same arrays on a CPU.
+	.venv-oracles/bin/python -W ignore -m benchmarks.schemes --json benchmarks/results/schemes.json
 
 bench-service: $(READY) ## Upload speed, verification against the command, peak memory of API and worker on 4 GB jobs.
 	$(BIN)/python -m benchmarks.service
