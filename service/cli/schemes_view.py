@@ -235,11 +235,14 @@ def _show_bar(out: Console, box: Box) -> None:
 
 def _show_word(out: Console, word: Box) -> None:
     """One stored word of the codes, highest bit first as integers are written."""
-    pieces = [
-        f"{inner.name} {inner.offset}..{inner.offset + inner.bits - 1}" for inner in reversed(word.inside)
-    ]
+    pieces = [f"{inner.name} {_bits_of(inner)}" for inner in reversed(word.inside)]
     out.print(
         hanging(
             Text("    one word   ", "dim"), f"bits {word.bits - 1} to 0:  {' | '.join(pieces)}", out.width
         )
     )
+
+
+def _bits_of(piece: Box) -> str:
+    last = piece.offset + piece.bits - 1
+    return f"{piece.offset}..{last}" if piece.bits > 1 else str(last)
