@@ -1,4 +1,4 @@
-"""Block types against the package gguf on random data, both ways: a part of `make test-oracles`."""
+"""GGML block types against the package gguf on random data, both ways."""
 
 from typing import Any
 
