@@ -189,6 +189,7 @@ BLOCKS: tuple[Spec, ...] = (
         ),
         rate=(2, 1),
         decodable=False,
+        arithmetic="none: the operator's numbers are its vendor's",
         notes="Structure and size are checked, and the codes can be looked at; their numbers are not known here.",
     ),
 )
