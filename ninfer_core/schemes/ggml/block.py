@@ -78,7 +78,7 @@ class Block:
 
     def declare(self, count: int) -> Declared:
         """The struct type of `count` blocks one after another."""
-        return Declared((Declaration(Array(Structure(self.fields), count), name=f"GGML_{self.name}"),), 0)
+        return Declared((Declaration(Array(Structure(self.fields), count), name=self.name),), 0)
 
     def records(self, payload: NDArray[np.uint8]) -> Blocks:
         """The blocks in a payload of whole ones; a view, where the payload is contiguous."""
@@ -109,5 +109,5 @@ DMIN: Final = field("dmin", "FLOAT16", doc="unit of the mins of sub-blocks")
 N32: Final = field("qs", "UINT8", 16, doc="byte j holds code j low and code j + 16 high")
 P2: Final = field("qs", "UINT8", 64, doc="code 128 h + 32 s + m is bits 2 s, 2 s + 1 of byte 32 h + m")
 
-BOTH: Final = "ggml-python 0.0.45 (C library), gguf 0.19.0"
-C: Final = "ggml-python 0.0.45 (C library)"
+C_AND_GGUF: Final = "ggml-python 0.0.45 (C library), gguf 0.19.0"
+C_ALONE: Final = "ggml-python 0.0.45 (C library)"

@@ -9,7 +9,7 @@ import numpy as np
 
 from ninfer_core.schemes.form import Values
 from ninfer_core.schemes.ggml import rules
-from ninfer_core.schemes.ggml.block import BOTH, N32, Block, Blocks, D, field, fields_of
+from ninfer_core.schemes.ggml.block import C_AND_GGUF, N32, Block, Blocks, D, field, fields_of
 from ninfer_core.schemes.ggml.pieces import (
     Codes,
     Words,
@@ -131,7 +131,7 @@ def _shifted(steps: Values, indices: Words, delta: Values) -> Values:
 
 
 IQ: Final = (
-    Block("IQ4_NL", 20, 32, (D, N32), "d T[q], T sixteen fixed levels", iq4_nl, BOTH, ("d",)),
+    Block("IQ4_NL", 20, 32, (D, N32), "d T[q], T sixteen fixed levels", iq4_nl, C_AND_GGUF, ("d",)),
     Block(
         "IQ4_XS",
         23,
@@ -150,7 +150,7 @@ IQ: Final = (
         ),
         "(d ls) T[q], ls signed of six bits by 32",
         iq4_xs,
-        BOTH,
+        C_AND_GGUF,
         ("d",),
     ),
     Block(
@@ -172,7 +172,7 @@ IQ: Final = (
         ),
         "d (0.5 + s) / 4 times one of 256 entries of eight with signs",
         iq2_xxs,
-        BOTH,
+        C_AND_GGUF,
         ("d",),
     ),
     Block(
@@ -186,7 +186,7 @@ IQ: Final = (
         ),
         "d (0.5 + s) / 4 times one of 512 entries of eight with signs",
         iq2_xs,
-        BOTH,
+        C_AND_GGUF,
         ("d",),
     ),
     Block(
@@ -202,7 +202,7 @@ IQ: Final = (
         ),
         "d (0.5 + s) / 4 times one of 1024 entries of eight with signs",
         iq2_s,
-        BOTH,
+        C_AND_GGUF,
         ("d",),
     ),
     Block(
@@ -221,7 +221,7 @@ IQ: Final = (
         ),
         "d (0.5 + s) / 2 times one of 256 entries of four with signs",
         iq3_xxs,
-        BOTH,
+        C_AND_GGUF,
         ("d",),
     ),
     Block(
@@ -237,7 +237,7 @@ IQ: Final = (
         ),
         "d (1 + 2 s) times one of 512 entries of four with signs",
         iq3_s,
-        BOTH,
+        C_AND_GGUF,
         ("d",),
     ),
     Block(
@@ -256,7 +256,7 @@ IQ: Final = (
         ),
         "d (2 s + 1) times (one of 2048 entries of eight, plus or minus an eighth)",
         iq1_s,
-        BOTH,
+        C_AND_GGUF,
         ("d",),
     ),
     Block(
@@ -277,7 +277,7 @@ IQ: Final = (
         ),
         "d (2 s + 1) times (one of 2048 entries of eight, plus or minus an eighth)",
         iq1_m,
-        BOTH,
+        C_AND_GGUF,
         rules=(rules.split_scale,),
     ),
 )

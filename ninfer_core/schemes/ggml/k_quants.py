@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from ninfer_core.schemes.form import Values
-from ninfer_core.schemes.ggml.block import BOTH, DMIN, P2, Block, Blocks, D, field
+from ninfer_core.schemes.ggml.block import C_AND_GGUF, DMIN, P2, Block, Blocks, D, field
 from ninfer_core.schemes.ggml.pieces import Codes, half, nibbles, pairs, real, six_bit_scales
 from ninfer_core.schemes.ggml.tables import Table
 
@@ -88,7 +88,7 @@ K_QUANTS: Final = (
         (field("scales", "UINT8", 16, doc="scale low, min high, of each sixteen"), P2, D, DMIN),
         "(d L) q - (dmin M), q of two bits, L and M of four by sixteen",
         q2_k,
-        BOTH,
+        C_AND_GGUF,
         ("d", "dmin"),
     ),
     Block(
@@ -103,7 +103,7 @@ K_QUANTS: Final = (
         ),
         "(d sc) (q - 4), q of three bits, sc signed of six by sixteen",
         q3_k,
-        BOTH,
+        C_AND_GGUF,
         ("d",),
     ),
     Block(
@@ -113,7 +113,7 @@ K_QUANTS: Final = (
         (D, DMIN, S6, field("qs", "UINT8", 128, doc="of each 32 bytes 32 codes low, then 32 high")),
         "(d sc) q - (dmin mn), q of four bits, sc and mn of six by 32",
         q4_k,
-        BOTH,
+        C_AND_GGUF,
         ("d", "dmin"),
     ),
     Block(
@@ -129,7 +129,7 @@ K_QUANTS: Final = (
         ),
         "(d sc) q - (dmin mn), q of five bits, sc and mn of six by 32",
         q5_k,
-        BOTH,
+        C_AND_GGUF,
         ("d", "dmin"),
     ),
     Block(
@@ -146,7 +146,7 @@ K_QUANTS: Final = (
         ),
         "(d sc) (q - 32), q of six bits, sc of eight by sixteen",
         q6_k,
-        BOTH,
+        C_AND_GGUF,
         ("d",),
     ),
 )

@@ -1,4 +1,4 @@
-"""What several block types share: binary16 scales, orders of packed codes, six-bit scales, sign codes, tables.
+"""What several block types share: binary16 scales, orders of packed codes, six-bit scales, sign codes.
 
 `n` is the number of blocks; all results are new arrays. Scheme specification, section 4, "Shared pieces".
 """

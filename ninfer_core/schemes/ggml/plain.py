@@ -6,7 +6,7 @@ import numpy as np
 
 from ninfer_core.schemes.form import Values
 from ninfer_core.schemes.ggml import encoders, rules
-from ninfer_core.schemes.ggml.block import BOTH, N32, Block, Blocks, C, D, M, field
+from ninfer_core.schemes.ggml.block import C_AND_GGUF, N32, Block, Blocks, D, M, field
 from ninfer_core.schemes.ggml.pieces import Codes, Words, bits, half, nibbles, real
 from ninfer_core.schemes.ggml.tables import DOUBLED_E2M1, mxfp4_table, nvfp4_scales
 from ninfer_core.words import expand_bf16
@@ -79,17 +79,28 @@ PLAIN: Final = (
         (field("value", "BFLOAT16"),),
         "the upper half of binary32, one value at a time",
         bf16,
-        BOTH,
+        C_AND_GGUF,
         rules=(rules.finite_values,),
         encode=encoders.bf16,
         direct=True,
     ),
-    Block("Q4_0", 2, 32, (D, N32), "d (q - 8)", q4_0, BOTH, ("d",), encode=encoders.q4_0),
-    Block("Q4_1", 3, 32, (D, M, N32), "d q + m", q4_1, BOTH, ("d", "m"), ("d",), encode=encoders.q4_1),
-    Block("Q5_0", 6, 32, (D, QH, N32), "d (q - 16)", q5_0, BOTH, ("d",), encode=encoders.q5_0),
-    Block("Q5_1", 7, 32, (D, M, QH, N32), "d q + m", q5_1, BOTH, ("d", "m"), ("d",), encode=encoders.q5_1),
+    Block("Q4_0", 2, 32, (D, N32), "d (q - 8)", q4_0, C_AND_GGUF, ("d",), encode=encoders.q4_0),
+    Block("Q4_1", 3, 32, (D, M, N32), "d q + m", q4_1, C_AND_GGUF, ("d", "m"), ("d",), encode=encoders.q4_1),
+    Block("Q5_0", 6, 32, (D, QH, N32), "d (q - 16)", q5_0, C_AND_GGUF, ("d",), encode=encoders.q5_0),
     Block(
-        "Q8_0", 8, 32, (D, field("qs", "INT8", 32)), "d q", q8_0, BOTH, ("d",), ("d",), encode=encoders.q8_0
+        "Q5_1", 7, 32, (D, M, QH, N32), "d q + m", q5_1, C_AND_GGUF, ("d", "m"), ("d",), encode=encoders.q5_1
+    ),
+    Block(
+        "Q8_0",
+        8,
+        32,
+        (D, field("qs", "INT8", 32)),
+        "d q",
+        q8_0,
+        C_AND_GGUF,
+        ("d",),
+        ("d",),
+        encode=encoders.q8_0,
     ),
     Block(
         "Q1_0",
@@ -98,7 +109,7 @@ PLAIN: Final = (
         (D, field("bits", "UINT8", 16, doc="low bit first")),
         "d or -d",
         q1_0,
-        C,
+        C_ALONE,
         ("d",),
         ("d",),
         encode=encoders.q1_0,
@@ -111,7 +122,7 @@ PLAIN: Final = (
         (field("e", "UINT8", doc="exponent + 127"), N32),
         "E2M1[q] times 2**(e - 127)",
         mxfp4,
-        BOTH,
+        C_AND_GGUF,
         rules=(rules.power_of_two,),
         encode=encoders.mxfp4,
         notes="The scale comes first and nibbles are split in halves, unlike MXFP4 elsewhere; e = 255 is read as 2**128.",
@@ -128,7 +139,7 @@ PLAIN: Final = (
         ),
         "E2M1[q] times E4M3 scale, by sixteen",
         nvfp4,
-        BOTH,
+        C_AND_GGUF,
         rules=(rules.unsigned_scales,),
         notes="Blocks of GGUF files: another arrangement than NVFP4 in safetensors, and no format of .ninfer files.",
     ),

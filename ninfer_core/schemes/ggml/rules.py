@@ -10,10 +10,9 @@ from ninfer_core.schemes.ggml.block import Block, Blocks
 from ninfer_core.schemes.ggml.pieces import Words, half, pairs, split_half
 from ninfer_core.words import BFLOAT16, BINARY16
 
-_FIVE_DIGITS: Final = -(
-    -256 * np.arange(243) // 243
-)  # the byte of every five digits, first one most significant
-_FOUR_DIGITS: Final = _FIVE_DIGITS[::3]  # of those whose last digit is zero
+# The byte of every five digits, the first one most significant, and of those whose last digit is zero.
+_FIVE_DIGITS: Final = -(-256 * np.arange(243) // 243)
+_FOUR_DIGITS: Final = _FIVE_DIGITS[::3]
 
 
 def check_blocks(block: Block, blocks: Blocks, findings: Findings) -> None:

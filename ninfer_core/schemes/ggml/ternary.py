@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ninfer_core.schemes.form import Values
 from ninfer_core.schemes.ggml import encoders, rules
-from ninfer_core.schemes.ggml.block import BOTH, P2, Block, Blocks, D, field
+from ninfer_core.schemes.ggml.block import C_AND_GGUF, P2, Block, Blocks, D, field
 from ninfer_core.schemes.ggml.pieces import Codes, bits, half, nibbles_in_turn, pairs, real
 from ninfer_core.schemes.ggml.tables import stq1_0_lanes
 
@@ -53,7 +53,7 @@ TERNARY: Final = (
         ),
         "d (digit - 1), digits of base 3",
         tq1_0,
-        BOTH,
+        C_AND_GGUF,
         ("d",),
         ("d",),
         rules=(rules.base_three,),
@@ -66,7 +66,7 @@ TERNARY: Final = (
         (P2, D),
         "d (q - 1), q of two bits",
         tq2_0,
-        BOTH,
+        C_AND_GGUF,
         ("d",),
         ("d",),
         rules=(rules.ternary_codes,),
