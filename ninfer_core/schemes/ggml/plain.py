@@ -6,7 +6,7 @@ import numpy as np
 
 from ninfer_core.schemes.form import Values
 from ninfer_core.schemes.ggml import encoders, rules
-from ninfer_core.schemes.ggml.block import C_AND_GGUF, N32, Block, Blocks, D, M, field
+from ninfer_core.schemes.ggml.block import C_ALONE, C_AND_GGUF, N32, Block, Blocks, D, M, field
 from ninfer_core.schemes.ggml.pieces import Codes, Words, bits, half, nibbles, real
 from ninfer_core.schemes.ggml.tables import DOUBLED_E2M1, mxfp4_table, nvfp4_scales
 from ninfer_core.words import expand_bf16
