@@ -16,7 +16,7 @@ from ninfer_core.schemes.floating.nvfp4 import CT, MODELOPT, Nvfp4
 from ninfer_core.schemes.form import Array, Params
 from ninfer_core.schemes.functions.build import Tensor
 from ninfer_core.schemes.functions.frame import Frame, Given, Recipe
-from ninfer_core.schemes.integer.bitsandbytes import FP4_TABLE, NF4_TABLE
+from ninfer_core.schemes.integer.tables import FP4_TABLE, NF4_TABLE
 from ninfer_core.schemes.small_floats import SmallFloat
 
 _MX_BLOCK: Final = 32

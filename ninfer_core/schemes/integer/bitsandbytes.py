@@ -11,17 +11,9 @@ from ninfer_core.findings import Findings
 from ninfer_core.schemes.faults import report, report_not_finite
 from ninfer_core.schemes.form import Array, Form, Parameter, Params, Part, Parts, Shape, Slice, Values
 from ninfer_core.schemes.integer.groups import one_nan
-from ninfer_core.schemes.run import CannotEncode, Refusal, refuse_parameter
+from ninfer_core.schemes.integer.tables import FP4_TABLE, NF4_TABLE, codes_of, encode, halves, zero_code
+from ninfer_core.schemes.run import Refusal, refuse_parameter
 
-NF4_TABLE: Final = np.array(
-    [
-        *(-1.0, -0.69619280, -0.52507305, -0.39491749, -0.28444138, -0.18477343, -0.091050036, 0.0),
-        *(0.079580300, 0.16093020, 0.24611230, 0.33791524, 0.44070983, 0.56261700, 0.72295684, 1.0),
-    ],
-    np.float32,
-)
-_FP4_HALF: Final = np.array([0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4], np.float32)
-FP4_TABLE: Final = np.concatenate([_FP4_HALF, [np.float32(0)], -_FP4_HALF[1:]])
 _NESTED: Final = ("absmax_u8", "nested_absmax", "nested_code", "offset")
 
 
@@ -71,18 +63,11 @@ def scales_of(parts: Parts, params: Params) -> Values:
     return scales
 
 
-def codes_of_payload(payload: Array, count: int, params: Params) -> Array:
-    """The codes in the order of the values."""
-    high, low = payload >> np.uint8(4), payload & np.uint8(15)
-    pair = (high, low) if params["first_nibble"] == "high" else (low, high)
-    return np.stack(pair, axis=-1).reshape(-1)[:count]
-
-
 def _decode(parts: Parts, shape: Shape, params: Params, table: Array) -> Values:
     scales = scales_of(parts, params)
     count, size = math.prod(shape), params["block_size"]
     code = parts.get("code", table)
-    values = code[codes_of_payload(parts["payload"], count, params)]
+    values = code[codes_of(parts["payload"], count, params["first_nibble"])]
     values *= np.repeat(scales, min(size, count))[:count]
     return one_nan(values, scales, code).reshape(shape)
 
@@ -95,7 +80,7 @@ def _fast(parts: Parts, shape: Shape, params: Params, table: Array) -> Values:
     if not count or size % 2:
         return _decode(parts, shape, params, table)
     scales, code = scales_of(parts, params), parts.get("code", table)
-    both = code[codes_of_payload(np.arange(256, dtype=np.uint8), 512, params)].reshape(256, 2)
+    both = code[codes_of(np.arange(256, dtype=np.uint8), 512, params["first_nibble"])].reshape(256, 2)
     values = pairs(parts["payload"], both, scales, size, count)
     return one_nan(values, scales, code).reshape(shape)
 
@@ -148,19 +133,11 @@ def _check(parts: Parts, shape: Shape, params: Params, findings: Findings, table
         differs = code.view(np.uint32) != table.view(np.uint32)
         report(findings, "table_differs", "code", differs, code, "is not the published table", table.tolist())
     if math.prod(shape) % 2:
-        behind = np.uint8(0x0F if params["first_nibble"] == "high" else 0xF0)
-        last = parts["payload"][-1:]
-        spoilt = (last & behind) != 0
-        report(
-            findings,
-            "padding_nonzero",
-            "payload",
-            spoilt,
-            last,
-            "has a nonzero nibble behind the last code",
-            0,
-            byte=len(parts["payload"]) - 1,
-        )
+        _value, unused = halves(parts["payload"], params["first_nibble"])
+        if unused not in (0, zero_code(table)):
+            message = "payload has a nibble behind the last code that is neither 0 nor the code of 0"
+            place = {"part": "payload", "byte": len(parts["payload"]) - 1}
+            findings.add("scheme.padding_nonzero", message, where=place, expected=0, found=unused)
 
 
 def _rules_nf4(parts: Parts, shape: Shape, params: Params, findings: Findings) -> None:
@@ -171,36 +148,14 @@ def _rules_fp4(parts: Parts, shape: Shape, params: Params, findings: Findings) -
     _check(parts, shape, params, findings, FP4_TABLE)
 
 
-def _encode(values: Values, params: Params, table: Array, zero: int) -> dict[str, Array]:
-    if not np.isfinite(values).all():
-        raise CannotEncode("NaN and infinity have no place in the table")
-    count, size = values.size, min(params["block_size"], max(values.size, 1))
-    blocks = -(-count // size)
-    padded = np.zeros(blocks * size, np.float32)
-    padded[:count] = values.reshape(-1)
-    grouped = padded.reshape(blocks, size)
-    absmax = np.abs(grouped).max(axis=1, initial=0)
-    unit = grouped / np.where(absmax == 0, np.float32(1), absmax)[:, None]
-    order = np.argsort(table, kind="stable")
-    levels = table[order].astype(np.float64)
-    # In binary64 the middles are exact; a tie goes to the lower level.
-    place = np.searchsorted((levels[1:] + levels[:-1]) / 2, unit.astype(np.float64), side="left")
-    codes = order[place].astype(np.uint8)
-    codes[unit == 0] = zero
-    flat = np.append(codes.reshape(-1)[:count], np.zeros(count % 2, np.uint8)).reshape(-1, 2)
-    first, second = (4, 0) if params["first_nibble"] == "high" else (0, 4)
-    payload = flat[:, 0] << np.uint8(first) | flat[:, 1] << np.uint8(second)
-    return {"payload": payload.astype(np.uint8), "absmax": absmax, "code": table.copy()}
-
-
 def encode_nf4(values: Values, params: Params) -> dict[str, Array]:
     """The nearest level of x / absmax, plain scales. Raises: CannotEncode."""
-    return _encode(values, params, NF4_TABLE, 7)
+    return encode(values, NF4_TABLE, params["block_size"], params["first_nibble"])
 
 
 def encode_fp4(values: Values, params: Params) -> dict[str, Array]:
     """The nearest level of x / absmax, plain scales. Raises: CannotEncode."""
-    return _encode(values, params, FP4_TABLE, 0)
+    return encode(values, FP4_TABLE, params["block_size"], params["first_nibble"])
 
 
 def word(params: Params) -> tuple[Slice, ...]:

@@ -11,6 +11,7 @@ from ninfer_core.schemes.dialects import Confidence, Dialect, Likely
 from ninfer_core.schemes.form import Params, Parts, Shape, Values
 from ninfer_core.schemes.integer.bitsandbytes import BNB_FP4, BNB_NF4
 from ninfer_core.schemes.integer.gptq import GPTQ, GPTQ_V2, stored_zeros
+from ninfer_core.schemes.integer.tables import FP4_TABLE, NF4_TABLE, halves, zero_code
 
 _MOSTLY: Final = 0.9  # of the zero points, for a weak word about the convention
 _OFFSETS: Final = {GPTQ.name: 1, GPTQ_V2.name: 0}  # from the stored zero point to the real one
@@ -56,16 +57,16 @@ def _nibbles_read(form: str, convention: str, parts: Parts, shape: Shape, params
 
 
 def _nibbles_content(stated: str, parts: Parts, shape: Shape, _params: Params) -> Likely | None:
-    """An odd number of values leaves a nibble of the last byte unused, and writers make it zero."""
+    """An odd number of values leaves a nibble of the last byte unused, and writers put 0 or the code of 0 there."""
     if not math.prod(shape) % 2:
         return None
-    last = int(parts["payload"][-1])
-    halves = {"high": last >> 4, "low": last & 15}
-    other = "low" if stated == "high" else "high"
-    if halves[stated] or not halves[other]:
+    value, unused = halves(parts["payload"], stated)
+    nothing = (0, zero_code(NF4_TABLE), zero_code(FP4_TABLE))
+    if unused in nothing or value not in nothing:
         return None
+    other = "low" if stated == "high" else "high"
     return Likely(
-        other, "weak", "the half of the last byte that would hold no value does, and the other is zero"
+        other, "weak", "the half of the last byte that should hold no value does, the other does not"
     )
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ninfer_core.schemes import run
-from ninfer_core.schemes.integer.bitsandbytes import FP4_TABLE, NF4_TABLE
+from ninfer_core.schemes.integer.tables import FP4_TABLE, NF4_TABLE
 from ninfer_core.schemes.run import CannotEncode, SchemeRefused
 from tests.schemes.integer.vectors import BY_NAME, Case, cases
 

@@ -108,7 +108,7 @@ def test_bits_that_hold_no_code() -> None:
     values = np.ones((3, 1), np.float32)
     for name in ("bnb_nf4", "bnb_fp4"):
         parts = run.encode(BY_NAME[name], values, {})
-        parts["payload"][-1] |= 1
+        parts["payload"][-1] ^= 0x0F
         assert single(run.check(BY_NAME[name], parts, (3, 1), {}), "padding_nonzero").where["byte"] == 1
 
 
