@@ -35,20 +35,38 @@ def page(
 
 
 def document(name: str, shape: str | None) -> dict[str, Any]:
-    """Everything about a scheme and its forms, or about the one form that `name` is. Raises: SchemeNotFound, InvalidRequest."""
+    """Everything about a scheme and its forms, or about the one form that `name` is; `shape` in place of examples.
+
+    A form that does not take the shape is shown for its example, and `refused` says why. Raises: SchemeNotFound,
+    InvalidRequest.
+    """
     scheme = named(name)
     if shape is None:
         return _usual(scheme.name, name if name in FORMS and name not in SCHEMES else None)
-    try:
-        return shown_json(scheme, chosen(scheme, name, read_shape(shape)))
-    except SchemeRefused as refused:
-        faults = [Fault("query", "shape", finding.message) for finding in refused.findings]
-        raise InvalidRequest(f"{refused.form} holds no tensor of the shape {shape}.", *faults) from refused
+    wanted, usual = read_shape(shape), chosen(scheme, name)
+    taken: list[Shown] = []
+    refused: dict[str, SchemeRefused] = {}
+    for one in usual:
+        asked = Shown.of(scheme, one.form, wanted)
+        try:
+            one.form.stored(wanted, asked.params)
+            taken.append(asked)
+        except SchemeRefused as refusal:
+            refused[one.form.name] = refusal
+            taken.append(one)
+    if len(refused) == len(usual):
+        faults = [
+            Fault("query", "shape", f"{form}: {finding.message}")
+            for form, refusal in refused.items()
+            for finding in refusal.findings
+        ]
+        raise InvalidRequest(f"No form of {name} holds a tensor of the shape {shape}.", *faults)
+    return shown_json(scheme, tuple(taken)) | {"refused": {form: str(why) for form, why in refused.items()}}
 
 
 @cache  # a version has so many schemes and forms, and none of them changes
 def _usual(scheme: str, form: str | None) -> dict[str, Any]:
-    return shown_json(SCHEMES[scheme], chosen(SCHEMES[scheme], form or scheme, None))
+    return shown_json(SCHEMES[scheme], chosen(SCHEMES[scheme], form or scheme)) | {"refused": {}}
 
 
 def named(name: str) -> Scheme:
@@ -62,11 +80,11 @@ def named(name: str) -> Scheme:
         ) from None
 
 
-def chosen(scheme: Scheme, name: str, shape: Shape | None) -> tuple[Shown, ...]:
-    """The forms that a name means: the one form of that name, or all of a scheme. Raises: SchemeRefused."""
+def chosen(scheme: Scheme, name: str) -> tuple[Shown, ...]:
+    """The forms that a name means, each for its example: the one form of that name, or all of a scheme."""
     if name in FORMS and name not in SCHEMES:
-        return (Shown.of(scheme, FORMS[name], shape),)
-    return forms_shown(scheme, shape)
+        return (Shown.of(scheme, FORMS[name]),)
+    return forms_shown(scheme)
 
 
 def read_shape(text: str) -> Shape:

@@ -21,7 +21,7 @@ class CheckedStruct:
     findings: tuple[Finding, ...]
     document: Document | None = None
     examination: Examination | None = None
-    payload_bytes: int | None = None  # of a payload that was given beside the document
+    payload_bytes: int | None = None  # of the payload that was given, beside the document or in it
 
     @property
     def unseen(self) -> bool:
@@ -52,7 +52,7 @@ def check_document(
     """Examine a document that was read; `payload` stands for the one that it has or names."""
     if payload is None:
         examination = examine(document, limits)
-        return CheckedStruct(examination.findings, document, examination)
+        return CheckedStruct(examination.findings, document, examination, document.inline_bytes)
     findings = Findings()
     if document.value is None:
         message = "A payload was given, and the document selects no type that it could be of."

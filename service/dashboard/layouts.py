@@ -16,6 +16,8 @@ TINTS: Final = 8
 _BYTES, _BITS = 16, 32  # cells of a row
 _MOST_CELLS: Final = 512  # of a drawn element, in bytes or bits
 _MOST_REPEATS: Final = 16  # of a structure inside of one, drawn one by one
+_CHARACTERS: Final = 128  # in a row of cells, about, in the width that they take at least
+_TELLING: Final = 8
 _NARROWEST: Final = 1.5  # per cent of the bar: a part that exists can be seen
 
 
@@ -27,6 +29,12 @@ class Cell:
     label: str
     says: str
     tint: int
+    room: int  # characters that are seen of the label, about
+
+    @property
+    def fits(self) -> bool:
+        """Whether enough is seen of the label to tell it from others."""
+        return min(len(self.label), _TELLING) <= self.room
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +142,11 @@ def _repeated(layout: Box) -> Box | None:
     """What is drawn of a value: an element of the whole, of its first field that is made of others, or a small whole."""
     if layout["counts"]:
         return layout if layout["inside"] else None
-    inner = next((one for one in _filled(layout) if one["counts"] and one["inside"]), None)
-    if inner is not None:
+    filled = _filled(layout)
+    inner = next((one for one in filled if one["counts"] and one["inside"]), None)
+    if inner is not None and (len(filled) == 1 or _total(layout) > 8 * _MOST_CELLS):
         return inner
-    return layout if layout["inside"] and _total(layout) <= 8 * _MOST_CELLS else None
+    return layout if filled and _total(layout) <= 8 * _MOST_CELLS else None
 
 
 def _tints(box: Box) -> dict[str, int]:
@@ -230,7 +239,8 @@ def _cells(pieces: Sequence[_Piece], first: int, columns: int, unit: int) -> tup
         if low < high:
             label = piece.name if low == piece.offset else ""
             says = f"{piece.name}: {_amount(piece.bits)}"
-            cells.append(Cell((high - low) // unit, label, says, piece.tint))
+            span = (high - low) // unit
+            cells.append(Cell(span, label, says, piece.tint, span * _CHARACTERS // max(columns, _BYTES)))
     return tuple(cells)
 
 

@@ -24,6 +24,7 @@ from service.workforce import SOMEBODY, Workforce, workforce
 
 router = APIRouter(route_class=PageRoute)
 CHECKS, RECENT = 50, 5
+_OF_VALUES = ("scheme.value_differs", "scheme.reference_mismatch")
 CheckId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 
 
@@ -33,6 +34,7 @@ class ShownForm:
 
     facts: Mapping[str, Any]
     drawn: Drawn
+    refused: str | None  # why it is shown for its example, where another shape was asked for
 
     @property
     def bytes(self) -> int:
@@ -74,16 +76,17 @@ def one(visiting: Visiting, request: Request, name: str, shape: Text = None) -> 
     except InvalidRequest as error:
         said = error.faults[0].message if error.faults else ""
         raise Problem(422, f"{clipped(error.detail, 200)} {clipped(said, 300)}") from None
-    forms = [ShownForm(form, drawn(form["layout"], form["word"])) for form in whole["forms"]]
+    forms = [
+        ShownForm(form, drawn(form["layout"], form["word"]), whole["refused"].get(form["name"]))
+        for form in whole["forms"]
+    ]
     with visiting.parts.database.read() as session:
         recent = [
             view
             for form in forms
             for view in cases.viewed(
                 session,
-                scheme_checks.page(
-                    session, visiting.project_id, limit=RECENT, form=form.facts["name"]
-                ).items,
+                scheme_checks.page(session, visiting.project_id, limit=RECENT, form=form.facts["name"]).items,
             )
         ]
     return page(
@@ -92,7 +95,7 @@ def one(visiting: Visiting, request: Request, name: str, shape: Text = None) -> 
         scheme=whole["scheme"],
         forms=forms,
         name=name,
-        shape=shape or "",
+        asked=shape or "",
         checks=recent,
         state_of=_state_of,
     )
@@ -174,6 +177,8 @@ def _noted(finding: Mapping[str, Any]) -> dict[str, Any]:
     """A finding as the lists show it; what it is about is the part."""
     where = {key: value for key, value in finding["where"].items() if key not in ("part", "file")}
     about = finding["where"].get("part") or finding["where"].get("file") or finding["object"]
+    if about is None and finding["code"] in _OF_VALUES:
+        about = "the decoded values"
     return {
         "document": {**finding, "where": where},
         "severity": finding["severity"],
@@ -209,10 +214,12 @@ def _why(view: SchemeCheckView, alive: Workforce) -> str:
     check, job = view.check, view.job
     if view.answered:
         if check.verdict == "failed":
-            return f"{plural(check.errors or 0, 'finding')} of what was given {'is an error' if check.errors == 1 else 'are errors'}."
+            return f"{plural(check.errors or 0, 'kind')} of error in what was given."
         if check.verdict == "incomplete":
             return "Nothing wrong was found, but something that was asked for could not be looked at."
         if check.subject == "struct":
+            if check.document["payload_bytes"] is None:
+                return "The type is sound. No payload was given."
             return "The type is sound, and its payload has exactly the bytes that it takes."
         if check.document["reference"] is not None:
             return "Every stored word is legal, and every value is the one of the reference."

@@ -196,6 +196,9 @@ class SchemeWhole(Answer):
     schema_: str = Field(alias="schema")
     scheme: SchemeRead
     forms: list[FormRead]
+    refused: dict[str, str] = Field(
+        description="Forms that do not take the shape that was asked for, and why; they are shown for their examples."
+    )
 
 
 class LeafRead(Answer):
@@ -217,7 +220,7 @@ class StructRead(Answer):
     name: str
     size_bits: int | None
     size_bytes: int | None
-    payload_bytes: int | None = Field(description="Of a payload that was given beside the document.")
+    payload_bytes: int | None = Field(description="Of the payload, where one was given.")
     leaves: list[LeafRead] | None = Field(description="The first of them; null where the type has faults.")
     leaf_count: int | None
     findings: list[dict[str, Any]]

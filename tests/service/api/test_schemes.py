@@ -100,7 +100,7 @@ def test_asked_for_as_a_job(api: World) -> None:
         ({"form": "nf5"}, "$.form"),
         ({"form": "Q4G64_F16S"}, "$.form"),
         ({"form": "gptq", "params": BITS}, "$.parts"),
-        ({"form": "gptq", "params": {"group_size": 4}, "archive": {"digest": DIGEST}}, "$.params.bits"),
+        ({"form": "aqlm", "params": {"bits": 8}, "archive": {"digest": DIGEST}}, "$.params.num_codebooks"),
         ({"form": "gptq", "params": {**BITS, "bits": 4.5}, "archive": {"digest": DIGEST}}, "$.params.bits"),
         ({"form": "gptq", "params": {**BITS, "x": 1}, "archive": {"digest": DIGEST}}, "$.params.x"),
         ({"form": "gptq", "params": {"bits": {"a": 1}}}, "$.params.bits"),

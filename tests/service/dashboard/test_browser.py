@@ -128,6 +128,28 @@ def test_a_long_list_is_walked_by_keyboard(stack: ExitStack, browser: Browser, w
     assert visiting.complaints == []
 
 
+def test_from_the_catalogue_to_the_bytes_of_a_block(stack: ExitStack, browser: Browser, world: World) -> None:
+    visiting = visit(stack, browser, world)
+    page = visiting.page
+    page.goto("/schemes")
+    page.get_by_label("Name").fill("iq2_xxs")
+    page.get_by_role("button", name="Filter").click()
+    page.get_by_role("link", name="ggml_iq2_xxs").click()
+    drawn = page.get_by_role("table", name="blocks, 66 B, one of 65,536: byte by byte")
+    first = drawn.get_by_role("row").nth(1).get_by_role("cell")
+    expect(first.first).to_have_text("d")
+    colours = [
+        first.nth(index).evaluate("cell => getComputedStyle(cell).backgroundColor") for index in range(3)
+    ]
+    assert len(set(colours)) == 3  # the content policy lets the style through
+    page.get_by_label("Sizes for the shape").fill("2x256")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("table", name="blocks, 66 B, one of 2: byte by byte")).to_be_visible()
+    page.get_by_text("Decoder in ONNX text form").click()
+    expect(page.locator("details pre")).to_contain_text("Gather")
+    assert visiting.complaints == []
+
+
 @pytest.mark.parametrize("width", [360, 740, 768, 970, 1030, 1600])
 def test_nothing_sticks_out_and_nothing_is_complained_about(
     stack: ExitStack, browser: Browser, world: World, width: int

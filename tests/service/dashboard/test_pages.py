@@ -60,14 +60,10 @@ PAGES: dict[str, Callable[[Scene], str]] = {
     "hostile self-check": lambda scene: f"/selfchecks/{scene.checking.hostile.id}",
     "self-check running": lambda scene: f"/selfchecks/{scene.checking.running.id}",
     "schemes": lambda _: "/schemes",
-    "scheme of files": lambda _: "/schemes/gptq",
     "scheme of blocks": lambda _: "/schemes/ggml_iq2_xxs?shape=2x256",
     "scheme checks": lambda _: "/scheme-checks",
-    "scheme check passed": lambda scene: f"/scheme-checks/{scene.schemed.passed.id}",
-    "scheme check failed": lambda scene: f"/scheme-checks/{scene.schemed.failed.id}",
     "struct check": lambda scene: f"/scheme-checks/{scene.schemed.struct.id}",
     "hostile scheme check": lambda scene: f"/scheme-checks/{scene.schemed.hostile.id}",
-    "scheme check running": lambda scene: f"/scheme-checks/{scene.schemed.running.id}",
 }
 
 
