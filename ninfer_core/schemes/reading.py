@@ -14,10 +14,11 @@ from typing import IO, Any, Final, Literal
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
 
 from ninfer_core.errors import CannotRead, CutShort
 from ninfer_core.findings import Findings
-from ninfer_core.io import ByteSource, read
+from ninfer_core.io import ByteSource
 from ninfer_core.schemes.form import Array, Form, Part
 from ninfer_core.schemes.run import MAX_RANK
 from ninfer_core.sources import read_header
@@ -116,27 +117,21 @@ def read_raw(
             found=f"{source.size:,} bytes",
         )
         return None
-    words = np.frombuffer(
-        read(source, 0, source.size), dtype.newbyteorder("<") if dtype.kind in "iuf" else dtype
+    words = _content(source, 0, source.size)
+    return _native(words.view(dtype.newbyteorder("<") if dtype.kind in "iuf" else dtype)).reshape(
+        (count,) if shape is None else shape
     )
-    return _native(words).reshape((count,) if shape is None else shape)
 
 
 def in_form(form: Form, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """The arrays with the types that the form's parts have: small floats as words, bfloat16 that NumPy calls void."""
+    """The arrays, with bfloat16 where NumPy wrote two bytes of no type and the form's part may have it."""
     parts = {part.name: part for part in form.parts}
-    return {name: _in_part(parts[name], array) if name in parts else array for name, array in arrays.items()}
-
-
-def _in_part(part: Part, array: Array) -> Array:
-    floats = [name for name in part.dtypes if name.startswith("float8")]
-    if [
-        array.dtype.name
-    ] == floats:  # where there are several, the form has to know which one the file states
-        return array.view(np.uint8)
-    if array.dtype == np.dtype("V2") and "bfloat16" in part.dtypes:
-        return array.view(ml_dtypes.bfloat16)
-    return array
+    return {
+        name: array.view(ml_dtypes.bfloat16)
+        if array.dtype == np.dtype("V2") and name in parts and "bfloat16" in parts[name].dtypes
+        else array
+        for name, array in arrays.items()
+    }
 
 
 def _named(name: str) -> np.dtype[Any]:
@@ -144,6 +139,16 @@ def _named(name: str) -> np.dtype[Any]:
     if name.startswith("float8"):
         return np.dtype(np.uint8)
     return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+
+
+def _content(source: ByteSource, offset: int, length: int) -> NDArray[np.uint8]:
+    """Bytes of a file, whose size `length` was compared with. Raises: CannotRead."""
+    content = np.empty(length, np.uint8)
+    try:
+        source.read_into(content.data, offset)
+    except CutShort as cut:
+        raise CannotRead(f"{source.name} became shorter while it was read") from cut
+    return content
 
 
 def _native(array: Array) -> Array:
@@ -177,8 +182,7 @@ def _safetensors(
                 "scheme.part_dtype", message, where={"part": name}, expected="whole bytes", found=found
             )
         else:
-            words = np.frombuffer(read(source, tensor.offset, tensor.bytes), dtype)
-            arrays[name] = words.reshape(tensor.shape)
+            arrays[name] = _content(source, tensor.offset, tensor.bytes).view(dtype).reshape(tensor.shape)
     return arrays, tuple(others)
 
 

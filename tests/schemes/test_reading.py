@@ -75,7 +75,7 @@ def test_safetensors_keep_their_types(tmp_path: Path) -> None:
     assert others == ()
 
 
-def test_small_floats_and_unnamed_types_become_those_of_the_form() -> None:
+def test_two_bytes_of_no_type_become_those_of_the_form() -> None:
     gptq = next(form for form in FORMS if form.name == "gptq")
     scales = np.ones((2, 3), ml_dtypes.bfloat16)
     findings = Findings()
