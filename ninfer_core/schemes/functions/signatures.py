@@ -73,7 +73,8 @@ def check_decoder(
             if found is not None and found != expected:
                 message = f"input {name} is not the leaf {plan.path or 'at the root'}."
                 faults.add("decoder_signature", place, message, expected, found)
-    check_body(function, counts, "decoder_signature", faults, place)
+    typed = output is not None and None not in inputs
+    check_body(function, counts, typed, "decoder_signature", faults, place)
     return output
 
 
@@ -98,7 +99,8 @@ def check_encoder(
     expected = _Signature(_UINT8, (payload_bytes,))
     if output is not None and output != expected:
         faults.add("encoder_signature", place, "the output is not the payload.", expected, output)
-    check_body(function, counts, "encoder_signature", faults, place)
+    typed = output is not None and None not in inputs
+    check_body(function, counts, typed, "encoder_signature", faults, place)
 
 
 def decoded_type(decoder: bytes, counts: Mapping[str, int]) -> str | None:

@@ -62,6 +62,10 @@ def _external() -> onnx.TensorProto:
     return tensor
 
 
+def _short() -> onnx.TensorProto:
+    return onnx.TensorProto(data_type=onnx.TensorProto.FLOAT, dims=[2], raw_data=b"1234")
+
+
 def _sparse() -> onnx.NodeProto:
     indices = helper.make_tensor("", onnx.TensorProto.INT64, [1], [0])
     return _node("Constant", [], sparse_value=helper.make_sparse_tensor(_external(), indices, [1]))
@@ -91,6 +95,14 @@ DEFECTS: list[tuple[str, str, Callable[[onnx.FunctionProto], object]]] = [
     ("another result than declared", SIGNATURE, lambda f: _retype(f, "values", onnx.TensorProto.FLOAT, [7])),
     ("another type than declared", SIGNATURE, lambda f: _retype(f, "values", onnx.TensorProto.DOUBLE, ["n"])),
     ("operands that do not fit", SIGNATURE, lambda f: f.node.insert(0, _node("Add", ["scale", "codes"]))),
+    ("an operand of no such type", SIGNATURE, lambda f: f.node.insert(0, _node("Not", ["scale"]))),
+    ("an operand too many", SIGNATURE, lambda f: f.node.insert(0, _node("Neg", ["scale", "scale"]))),
+    (
+        "an attribute that the operator lacks",
+        SIGNATURE,
+        lambda f: f.node.insert(0, _node("Neg", ["scale"], a=1)),
+    ),
+    ("a tensor cut short", SIGNATURE, lambda f: f.node.append(_node("Constant", [], value=_short()))),
     ("a custom operator", RESTRICTION, lambda f: f.node.append(_node("Mine", ["scale"], domain="my.ops"))),
     ("an operator of nobody", RESTRICTION, lambda f: f.node.append(_node("Mine", ["scale"]))),
     ("another domain imported", RESTRICTION, lambda f: f.opset_import.append(helper.make_opsetid("my", 1))),
@@ -105,6 +117,7 @@ DEFECTS: list[tuple[str, str, Callable[[onnx.FunctionProto], object]]] = [
     ),
     ("external data", RESTRICTION, lambda f: f.node.append(_node("Constant", [], value=_external()))),
     ("external data in a sparse tensor", RESTRICTION, lambda f: f.node.append(_sparse())),
+    ("nodes without end", RESTRICTION, lambda f: f.node.extend([_node("Neg", ["scale"])] * 16_385)),
     ("a capture", RESTRICTION, lambda f: f.node.append(_node("Neg", ["outside"]))),
     ("a result before its time", RESTRICTION, lambda f: f.node.insert(0, _node("Neg", ["mul_2"]))),
 ]
@@ -147,6 +160,28 @@ def test_an_encoder_takes_what_the_decoder_gives_and_makes_the_payload() -> None
     other.input.append("more")
     assert "encoder_signature" in _faults(_decoder(), other)
     assert _faults(None, _encoder()) == ["encoder_signature"]
+
+
+def test_a_body_that_doubles_a_shape_sixty_times_is_judged_at_once() -> None:
+    """Following it would take more memory than there is."""
+    function = _decoder()
+    shape = helper.make_tensor("", onnx.TensorProto.INT64, [1], [3])
+    function.node.append(helper.make_node("Constant", [], ["doubled_0"], value=shape))
+    for n in range(60):
+        names = [f"doubled_{n}"] * 2, [f"doubled_{n + 1}"]
+        function.node.append(helper.make_node("Concat", *names, axis=0))
+    function.node.append(helper.make_node("Reshape", ["scale", "doubled_60"], ["shaped"]))
+    assert _faults(function) == []
+
+
+def test_a_body_that_doubles_a_rank_is_refused_before_it_takes_all_memory() -> None:
+    function = _decoder()
+    start = helper.make_tensor("", onnx.TensorProto.INT64, [1, 1], [0])
+    function.node.append(helper.make_node("Constant", [], ["doubled_0"], value=start))
+    for n in range(60):
+        names = [f"doubled_{n}"] * 2, [f"doubled_{n + 1}"]
+        function.node.append(helper.make_node("Gather", *names))
+    assert _faults(function) == [SIGNATURE]
 
 
 def test_a_parameter_binds_to_its_count() -> None:
