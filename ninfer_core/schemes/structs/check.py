@@ -7,7 +7,7 @@ has none, so a fault of the type hides what would only follow from it.
 
 from typing import Final
 
-from ninfer_core.findings import Finding
+from ninfer_core.findings import Finding, Findings
 from ninfer_core.schemes.structs.constants import MAX_UINT64
 from ninfer_core.schemes.structs.contents import check_contents, check_names, constants_of, has_dots
 from ninfer_core.schemes.structs.faults import Faults
@@ -46,17 +46,18 @@ def check_value(
     `inline_bytes` is the length of the inline payload where its bytes are not in `value.data`.
     """
     inline = len(value.data) if inline_bytes is None else inline_bytes
-    return _checked(model, value, limits, inline)
+    return list(checked(model, value, limits, inline)[0].items)
 
 
 def check_type(model: tuple[Declaration, ...], value: Value, limits: Limits = LIMITS) -> list[Finding]:
     """The same of the type and the counts alone, whatever payload the value has or lacks."""
-    return _checked(model, value, limits, None)
+    return list(checked(model, value, limits, None)[0].items)
 
 
-def _checked(
+def checked(
     model: tuple[Declaration, ...], value: Value, limits: Limits, inline_bytes: int | None
-) -> list[Finding]:
+) -> tuple[Findings, Laid | None]:
+    """The same with the layout, None where the type has none; without `inline_bytes` no payload is looked for."""
     faults = Faults()
     reached = select(model, value, limits, faults)
     laid = None if reached is None else judge(reached, value.dims, limits, faults)
@@ -67,7 +68,9 @@ def _checked(
             check_payload(laid.bits, value, inline_bytes, faults)
         if sound:
             check_signatures(reached, laid, value.dims, faults)
-    return list(faults.findings.items)
+        else:
+            laid = None
+    return faults.findings, laid
 
 
 def select(model: tuple[Declaration, ...], value: Value, limits: Limits, faults: Faults) -> Reached | None:
@@ -130,4 +133,4 @@ def _check_paths(nodes: tuple[Node, ...], laid: Laid, limits: Limits, faults: Fa
         faults.add("limit_leaves", nodes[0].place, message, limit, total, limit=limit)
     elif not faults.findings.items and has_dots(nodes):
         # Names with dots can make one path of two ways; without them only repeated names can.
-        check_names((plan.path or "(root)" for plan in unroll(laid)), "leaves", "leaf", faults)
+        check_names((plan.path or "(root)" for plan in unroll(laid)), lambda: "leaves", "leaf", faults)

@@ -1,6 +1,6 @@
 """What a declaration is made of, judged piece by piece: names, contents of fields, scalars, components, constants."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from ninfer_core.schemes.structs.constants import constant_fault
@@ -36,15 +36,17 @@ def _over(what: str, node: Node, found: int, limit: int, faults: Faults) -> None
     faults.add(f"limit_{what}", node.place, message, limit, found, limit=limit)
 
 
-def check_names(names: Iterable[str], place: str, what: str, faults: Faults) -> None:
-    """Every name filled and different; `place` is the list that they stand in."""
+def check_names(names: Iterable[str], place: Callable[[], str], what: str, faults: Faults) -> None:
+    """Every name filled and different; `place` says the list that they stand in, and is asked only for a fault."""
     seen: set[str] = set()
     for index, name in enumerate(names):
         if not name:
-            faults.add("missing_name", f"{place}[{index}]", f"the {what} has no name.", "a name", "nothing")
+            where = f"{place()}[{index}]"
+            faults.add("missing_name", where, f"the {what} has no name.", "a name", "nothing")
         elif name in seen:
+            where = f"{place()}[{index}]"
             message = f"a second {what} is called {name!r}."
-            faults.add("duplicate_name", f"{place}[{index}]", message, "different names", name, name=name)
+            faults.add("duplicate_name", where, message, "different names", name, name=name)
         seen.add(name)
 
 
@@ -52,9 +54,9 @@ def _check_node_names(nodes: tuple[Node, ...], faults: Faults) -> None:
     for node in nodes:
         match node.type:
             case Structure(fields=parts):
-                check_names((part.name for part in parts), f"{node.place}.structure", "field", faults)
+                check_names((part.name for part in parts), node.inside("structure"), "field", faults)
             case PackedArray(components=parts):
-                place = f"{node.place}.packed_array.components"
+                place = node.inside("packed_array.components")
                 check_names((part.name for part in parts), place, "component", faults)
 
 
@@ -81,14 +83,14 @@ def _check_leaves(nodes: tuple[Node, ...], faults: Faults) -> None:
                     message = f"a scalar with shape {list(shape)}; repetition is an array."
                     faults.add("bad_leaf_type", node.place, message, [], list(shape))
             case PackedArray(components=parts):
-                place = f"{node.place}.packed_array.components"
+                place = node.inside("packed_array.components")
                 if not parts:
-                    faults.add("bad_component_width", place, "no component.", "a component", "none")
+                    faults.add("bad_component_width", place(), "no component.", "a component", "none")
                 for index, part in enumerate(parts):
                     if not 1 <= part.bits <= MAX_COMPONENT_BITS:
                         expected = f"1 to {MAX_COMPONENT_BITS}"
                         message = f"component {part.name!r} is {part.bits} bits wide."
-                        faults.add("bad_component_width", f"{place}[{index}]", message, expected, part.bits)
+                        faults.add("bad_component_width", f"{place()}[{index}]", message, expected, part.bits)
 
 
 def has_dots(nodes: tuple[Node, ...]) -> bool:
@@ -107,22 +109,22 @@ def has_dots(nodes: tuple[Node, ...]) -> bool:
     return any("." in name for name in names)
 
 
-def constants_of(nodes: Iterable[Node]) -> Iterable[tuple[str, Constant]]:
-    """Each constant with its place."""
+def constants_of(nodes: Iterable[Node]) -> Iterator[tuple[Node, int, Constant]]:
+    """Each constant with its structure and the index of its field."""
     for node in nodes:
         if isinstance(node.type, Structure):
             for index, field in enumerate(node.type.fields):
                 if field.constant is not None:
-                    yield f"{node.place}.structure[{index}].constant", field.constant
+                    yield node, index, field.constant
 
 
 def _check_constants(nodes: tuple[Node, ...], limits: Limits, faults: Faults) -> None:
     total = 0
-    for place, constant in constants_of(nodes):
+    for node, index, constant in constants_of(nodes):
         total += len(constant.data)
         wrong = constant_fault(constant)
         if wrong is not None:
-            faults.add("bad_constant", place, wrong[0], wrong[1], wrong[2])
+            faults.add("bad_constant", f"{node.place}.structure[{index}].constant", *wrong)
     if total > limits.constant_bytes:
         limit = limits.constant_bytes
         place = nodes[0].place

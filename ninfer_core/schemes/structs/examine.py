@@ -3,15 +3,14 @@
 from dataclasses import dataclass
 
 from ninfer_core.findings import Finding
-from ninfer_core.schemes.structs.check import check_type, check_value
+from ninfer_core.schemes.structs.check import checked
 from ninfer_core.schemes.structs.document import Document
 from ninfer_core.schemes.structs.expectations import compare
-from ninfer_core.schemes.structs.faults import Faults, StructFault
+from ninfer_core.schemes.structs.faults import Faults
 from ninfer_core.schemes.structs.limits import LIMITS, Limits
-from ninfer_core.schemes.structs.model import Declared, Value
+from ninfer_core.schemes.structs.model import Declared
 from ninfer_core.schemes.structs.models import check_model, check_names, check_static
 from ninfer_core.schemes.structs.plans import LeafPlan, unroll
-from ninfer_core.schemes.structs.sizes import laid_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +48,15 @@ def examine(document: Document, limits: Limits = LIMITS) -> Examination:
         if any(declaration.type is not None for declaration in document.model):
             findings += check_model(document.model, limits)
         return Examination(tuple(findings))
-    findings += _check(document, document.value, limits)
-    declared = declared_by(document)
-    try:
-        laid = None if declared is None else laid_out(declared, limits)
-    except StructFault:  # its findings are among those above
-        laid = None
-    if laid is None or declared is None:
+    value = document.value
+    found, laid = checked(document.model, value, limits, document.inline_bytes)
+    findings += found.items
+    if laid is None:
         return Examination(tuple(findings))
     plans = unroll(laid)
     if not findings:
+        held = value.data if len(value.data) == document.inline_bytes else None
         faults = Faults()
-        given = len(document.value.data) == document.inline_bytes
-        compare(
-            document.expected, laid.bits, declared, document.value.data if given else None, limits, faults
-        )
+        compare(document.expected, laid.bits, plans, held, limits, faults)
         findings += faults.findings.items
     return Examination(tuple(findings), laid.bits, plans)
-
-
-def _check(document: Document, value: Value, limits: Limits) -> list[Finding]:
-    if document.inline_bytes is None:
-        return check_type(document.model, value, limits)
-    return check_value(document.model, value, limits, inline_bytes=document.inline_bytes)

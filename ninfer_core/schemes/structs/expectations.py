@@ -6,10 +6,9 @@ from typing import Any, Final
 from ninfer_core.schemes.structs.document import Expected
 from ninfer_core.schemes.structs.faults import Faults
 from ninfer_core.schemes.structs.limits import Limits
-from ninfer_core.schemes.structs.model import Declared
 from ninfer_core.schemes.structs.numbers import Number, numbers
 from ninfer_core.schemes.structs.plans import LeafPlan
-from ninfer_core.schemes.structs.view import LeafArray, constant_leaf, leaves, view
+from ninfer_core.schemes.structs.view import LeafArray, leaf_array
 from ninfer_core.strict_json import Json, Real
 
 _ELEMENTS: Final = ("n_values", "raw_bits", "values")
@@ -17,7 +16,12 @@ SHOWN: Final = 64  # elements of one leaf that a document lists
 
 
 def compare(
-    expected: Expected, bits: int, declared: Declared, payload: bytes | None, limits: Limits, faults: Faults
+    expected: Expected,
+    bits: int,
+    plans: tuple[LeafPlan, ...],
+    payload: bytes | None,
+    limits: Limits,
+    faults: Faults,
 ) -> None:
     """Adds `expectation_differs` for each member that is otherwise; without a payload none of its elements holds."""
     sizes = {"size_bits": (expected.size_bits, bits), "size_bytes": (expected.size_bytes, bits // 8)}
@@ -26,12 +30,10 @@ def compare(
             _differ(member, size, found, faults)
     if expected.leaves is None:
         return
-    plans = leaves(declared, limits)
     if len(plans) != len(expected.leaves):
         _differ("leaves", f"{len(expected.leaves)} leaves", f"{len(plans)} leaves", faults)
-    arrays = None if payload is None else view(declared, payload, limits)
     for index, (stated, plan) in enumerate(zip(expected.leaves, plans, strict=False)):
-        array = constant_leaf(plan, limits) if arrays is None else arrays[index]
+        array = leaf_array(plan, None if payload is None else memoryview(payload), limits)
         known = _leaf(plan, array, stated)
         real = plan.element.kind == "float"
         for member in stated:

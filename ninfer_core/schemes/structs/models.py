@@ -18,7 +18,7 @@ from ninfer_core.schemes.structs.reach import reach_all
 def check_names(model: tuple[Declaration, ...]) -> list[Finding]:
     """The names of declarations, which a model has to give and not twice: `missing_name`, `duplicate_name`."""
     faults = Faults()
-    check_name_list((declaration.name for declaration in model), "types", "declaration", faults)
+    check_name_list((declaration.name for declaration in model), lambda: "types", "declaration", faults)
     return list(faults.findings.items)
 
 

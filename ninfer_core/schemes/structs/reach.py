@@ -44,7 +44,7 @@ def reach(
     search = _Search(model, limits, faults)
     if inline is not None:
         search.enter(INLINE, inline)
-    elif search.exists(root, "value.type"):
+    elif search.exists(root):
         search.enter(root, model[root])
     search.run()
     return Reached(search.done, search.nodes)
@@ -73,10 +73,12 @@ class _Search:
     levels: dict[int, int] = field(default_factory=dict)
     too_deep: bool = False
 
-    def exists(self, index: int, place: str) -> bool:
+    def exists(self, index: int, node: Node | None = None) -> bool:
+        """Whether the model has the declaration that a node refers to, or the value itself."""
         if 0 <= index < len(self.model):
             return True
         message = f"no declaration {index} among {len(self.model)}."
+        place = "value.type" if node is None else node.place
         self.faults.add("type_index_out_of_range", place, message, f"below {len(self.model)}", index)
         return False
 
@@ -101,7 +103,7 @@ class _Search:
             node, target = next(references, (None, 0))
             if node is None:
                 self.leave(index, declaration)
-            elif not self.exists(target, node.place) or target in self.done:
+            elif not self.exists(target, node) or target in self.done:
                 continue
             elif target in self.open:
                 message = f"{place_of(target)} contains itself."

@@ -43,9 +43,11 @@ class LeafArray:
         return as_elements(self.words, self.plan.element)
 
 
-def constant_leaf(plan: LeafPlan, limits: Limits = LIMITS) -> LeafArray | None:
-    """The leaf of a constant, which needs no payload; None for one that does."""
-    return None if plan.constant is None else LeafArray(plan, memoryview(plan.constant.data), limits)
+def leaf_array(plan: LeafPlan, payload: memoryview | None, limits: Limits = LIMITS) -> LeafArray | None:
+    """A leaf over a payload of its type's size; without one only a constant is a leaf."""
+    if plan.constant is not None:
+        return LeafArray(plan, memoryview(plan.constant.data), limits)
+    return None if payload is None else LeafArray(plan, payload, limits)
 
 
 def constant_array(constant: Constant) -> NDArray[Any]:
@@ -68,4 +70,5 @@ def view(declared: Declared, payload: Payload, limits: Limits = LIMITS) -> tuple
         code = "payload_size_mismatch" if laid.bits % 8 == 0 else "size_not_byte_multiple"
         message = f"{source.nbytes:,} bytes for {laid.bits:,} bits."
         raise fault(code, "value", message, f"{laid.bits} bits", f"{source.nbytes * 8} bits")
-    return tuple(constant_leaf(plan, limits) or LeafArray(plan, source, limits) for plan in unroll(laid))
+    arrays = (leaf_array(plan, source, limits) for plan in unroll(laid))
+    return tuple(array for array in arrays if array is not None)

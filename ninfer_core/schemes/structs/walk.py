@@ -1,6 +1,6 @@
 """The types below a declaration in their order, each with its place; no recursion, so depth is only a number here."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ninfer_core.schemes.structs.model import Array, Leaf, PackedArray, Reference, Structure, Type
@@ -24,6 +24,10 @@ class Node:
             steps.append(node._step)
             node = node._parent
         return "".join(reversed(steps))
+
+    def inside(self, member: str) -> Callable[[], str]:
+        """Says the place of a member when asked: building one costs a step for each level."""
+        return lambda: f"{self.place}.{member}"
 
     def below(self, type_: Type, step: str) -> "Node":
         """The node of a type inside this one."""
