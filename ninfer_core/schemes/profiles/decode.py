@@ -7,6 +7,7 @@ from typing import Any, Generic
 from ninfer_core.schemes.form import Shape
 from ninfer_core.schemes.profiles.decode_blocks import structured_block
 from ninfer_core.schemes.profiles.decode_floats import floating_point
+from ninfer_core.schemes.profiles.decode_tiles import placed
 from ninfer_core.schemes.profiles.faults import refusal
 from ninfer_core.schemes.profiles.kinds import leaf_of, runs
 from ninfer_core.schemes.profiles.model import (
@@ -30,7 +31,7 @@ from ninfer_core.schemes.profiles.model import (
 from ninfer_core.schemes.profiles.ops import Ops, T
 from ninfer_core.schemes.profiles.pieces import stream_bytes
 from ninfer_core.schemes.profiles.place import Place
-from ninfer_core.schemes.profiles.tiles import Cut, cut
+from ninfer_core.schemes.profiles.tiles import cut
 from ninfer_core.schemes.structs.leaves import LEAVES
 
 
@@ -227,28 +228,7 @@ class Walk(Generic[T]):
             count = math.prod(shape)
             whole = flat if count == held else ops.cut(flat, rank, 0, count)
             return self._shaped(whole, shape, place)
-        return self._placed(stacked, tiles, shape, place)
-
-    def _placed(self, x: T, tiles: Cut, shape: Shape, place: Place) -> T:
-        """Tiles [*batch, tiles, *tile] at their coordinates; padding behind the end of an axis is dropped (R10)."""
-        ops, rank, batch = self.ops, len(place.batch), tuple(range(len(place.batch)))
-        order = tiles.element_order
-        if order != tuple(range(len(shape))):
-            x = ops.reshape(x, *place.batch, *(tiles.tile[axis] for axis in order))
-            x = ops.transpose(x, *batch, *(rank + order.index(axis) for axis in range(len(shape))))
-        x = ops.reshape(x, *place.batch, *tiles.grid, *tiles.tile)
-        perm, padded = list(batch), []
-        for axis, size in enumerate(tiles.tile):
-            if axis in tiles.order:
-                perm.append(rank + tiles.order.index(axis))
-                size *= tiles.grid[tiles.order.index(axis)]
-            perm.append(rank + len(tiles.grid) + axis)
-            padded.append(size)
-        x = ops.reshape(ops.transpose(x, *perm), *place.batch, *padded)
-        for axis, (held, size) in enumerate(zip(padded, shape, strict=True)):
-            if held != size:
-                x = ops.cut(x, rank + axis, 0, size)
-        return x
+        return placed(ops, stacked, tiles, shape, place.batch)
 
     def _rotated(self, x: T, rotation: Rotation, name: str, shape: Shape, place: Place) -> T:
         """R11: result = post x decoded x pre; smoothing factors are divided out."""

@@ -3,7 +3,7 @@
 import math
 
 from ninfer_core.schemes.form import Shape
-from ninfer_core.schemes.profiles.kinds import block_count
+from ninfer_core.schemes.profiles.kinds_blocks import block_count
 from ninfer_core.schemes.profiles.model import BlockField, Scatter, StructuredBlock
 from ninfer_core.schemes.profiles.ops import Ops, T
 from ninfer_core.schemes.profiles.place import Place

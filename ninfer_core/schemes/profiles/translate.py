@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from ninfer_core.schemes.form import Shape
 from ninfer_core.schemes.profiles.checks import check
 from ninfer_core.schemes.profiles.faults import refusal
-from ninfer_core.schemes.profiles.kinds import built, tile_parameters, unit_of
+from ninfer_core.schemes.profiles.kinds import built, tile_parameters
+from ninfer_core.schemes.profiles.kinds_blocks import unit_of
 from ninfer_core.schemes.profiles.model import (
     FloatingPoint,
     Function,

@@ -1,0 +1,190 @@
+"""Codes of codebooks, small floats and structured blocks, put into `words_by_path`."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from ninfer_core.schemes.bits import units_of, words_of
+from ninfer_core.schemes.form import Array, Shape, Values
+from ninfer_core.schemes.profiles.kinds_blocks import block_count
+from ninfer_core.schemes.profiles.model import (
+    Codebook,
+    FloatingPoint,
+    Scale,
+    ScaleField,
+    ScaleFloat,
+    ScaleInt,
+    ScaleVector,
+    StructuredBlock,
+)
+from ninfer_core.schemes.profiles.nearest import entries, finite, over, scale_words
+from ninfer_core.schemes.run import CannotEncode
+from ninfer_core.schemes.small_floats import SmallFloat, Specials
+from ninfer_core.schemes.small_floats import encode as small_codes
+from ninfer_core.schemes.structs.leaves import LEAVES
+
+
+def codebook(words_by_path: dict[str, Array], kind: Codebook, x: Values, at: str) -> None:
+    """Nearest entries; a stored scale is the largest magnitude over that of the table."""
+    if kind.books != 1:
+        raise CannotEncode("codes of several added codebooks need a search, and no rule fixes them")
+    batch = x.shape[:-1]
+    table = np.asarray(kind.codebook_data, np.float32).reshape(kind.entries, kind.vector)
+    if isinstance(kind.scale, ScaleField):
+        finite(x)
+        largest = np.abs(x).max(axis=-1, initial=0.0).astype(np.float32)
+        top = np.abs(table).max()
+        if kind.vector > 1 or not top:
+            raise CannotEncode("a scale beside a table of vectors needs a search, and no rule fixes it")
+        words, scales = scale_words(largest / top, kind.scale.type, Fraction(1))
+        words_by_path[f"{at}scale"] = words[..., None]
+        x = over(x, scales[..., None])
+    elif kind.scale is not None:
+        x = over(x, constant_scale(kind.scale, (), -1))
+    codes = entries(x.reshape(*batch, -1, kind.vector), table)
+    if kind.index_bits:
+        held = words_of(codes, kind.index_bits)
+    else:
+        digits, size = kind.packed_count or 1, kind.packed_bytes or 1
+        units = -(-codes.shape[-1] // digits)
+        padded = np.zeros((*batch, units * digits), np.int64)
+        padded[..., : codes.shape[-1]] = codes
+        held = units_of(padded.reshape(*batch, units, digits), kind.entries, size)
+    words_by_path[f"{at}indices"] = held.reshape(*batch, -1)
+
+
+def floating_point(
+    words_by_path: dict[str, Array], kind: FloatingPoint, x: Values, shape: Shape, path: str
+) -> None:
+    """Nearest codes; a stored scale by the rule of its type."""
+    batch, at = x.shape[: x.ndim - len(shape)], f"{path}." if path else ""
+    form = _small_float(kind)
+    flat = x.reshape(*batch, math.prod(shape))
+    if kind.scale is not None:
+        words, scales = scale_words(
+            np.abs(flat).max(axis=-1, initial=0.0).astype(np.float32), kind.scale.type, form.largest
+        )
+        words_by_path[f"{at}scale"] = words[..., None]
+        flat = over(flat, scales[..., None])
+    try:
+        codes = small_codes(form, np.ascontiguousarray(flat))
+    except ValueError as fault:
+        raise CannotEncode(str(fault)) from fault
+    if kind.carrier == "native":
+        words_by_path[f"{at}values"] = codes.reshape(*batch, *(shape if batch else (-1,)))
+    elif kind.carrier == "bytes":
+        words_by_path[f"{at}values"] = words_of(codes, kind.bits)
+    else:
+        _components(words_by_path, kind, codes, path)
+
+
+def _components(words_by_path: dict[str, Array], kind: FloatingPoint, codes: Array, path: str) -> None:
+    at = f"{path}." if path else ""
+    if kind.unit is not None:
+        units = -(-codes.shape[-1] // kind.packed_count)
+        padded = np.zeros((*codes.shape[:-1], units * kind.packed_count), codes.dtype)
+        padded[..., : codes.shape[-1]] = codes
+        codes, at = padded.reshape(*codes.shape[:-1], units, kind.packed_count), f"{at}{kind.unit.field}."
+    m, e = kind.mantissa_bits, kind.exponent_bits
+    parts = {
+        "mantissa": codes & ((1 << m) - 1),
+        "exponent": codes >> m & ((1 << e) - 1),
+        "sign": codes >> m + e,
+    }
+    if kind.bare:
+        prefix = dict.fromkeys(parts, f"{path}.")
+    elif not kind.split_storage:
+        prefix = dict.fromkeys(parts, f"{at}packed.")
+    else:
+        first = f"{at}{'sign_exponent' if kind.sign_bits else 'exponent'}."
+        leaf = m in (2, 4, 8)
+        prefix = {"sign": first, "exponent": first, "mantissa": at if leaf else f"{at}mantissa."}
+    for name, held in parts.items():
+        words_by_path[prefix[name] + name] = held
+
+
+def structured_block(
+    words_by_path: dict[str, Array], kind: StructuredBlock, x: Values, shape: Shape, at: str
+) -> None:
+    """Nearest entries of a codebook, with the largest magnitude of a block as its scale."""
+    layout, scatter = kind.layout, kind.scatter
+    scale = layout.of("SCALE")
+    roles = {term.field for term in kind.index_formula} | {"SCALE"}
+    leaf = None if scale is None else scale.data_type
+    if not kind.codebook_data or leaf is None or {field.role for field in layout.fields} != roles:
+        raise CannotEncode("no rule says how scale, zero point and bias of such a block are chosen")
+    batch, size = x.shape[: x.ndim - len(shape)], layout.block_size
+    blocks = block_count(kind, shape)
+    moved = x if kind.axis is None else np.moveaxis(x, len(batch) + kind.axis, -1)
+    run = math.prod(shape) if kind.axis is None else shape[kind.axis]
+    rows = moved.reshape(*batch, -1, run) if x.size else np.zeros((*batch, 0, run), np.float32)
+    padded = np.zeros((*rows.shape[:-1], -(-run // size) * size), np.float32)
+    padded[..., :run] = rows
+    held = padded.reshape(*batch, blocks, size)
+    finite(held)
+    table = np.asarray(kind.codebook_data, np.float32).reshape(-1, kind.codebook_vector_size)
+    largest = np.abs(held).max(axis=-1, initial=0.0) / np.abs(table).max()
+    words, scales = scale_words(largest.astype(np.float32), leaf, Fraction(1))
+    held = over(held, scales[..., None])
+    if scatter is not None:
+        apart = held.reshape(*batch, blocks, -1, scatter.vector_size, scatter.stride)
+        held = np.swapaxes(apart, -1, -2)
+    picks = entries(held.reshape(*batch, blocks, -1, kind.codebook_vector_size), table)
+    prefix = at if kind.bare or kind.storage_order == "SEQUENTIAL" else f"{at}blocks."
+    name = scale.name if scale is not None else ""
+    words_by_path[f"{prefix}{name}"] = words if scale is not None and scale.scalar else words[..., None]
+    _fields(words_by_path, kind, picks, prefix)
+
+
+def _fields(words_by_path: dict[str, Array], kind: StructuredBlock, picks: Array, prefix: str) -> None:
+    """Indices taken apart by the formula, the largest multiplier first."""
+    rest = picks.copy()
+    for term in sorted(kind.index_formula, key=lambda term: -term.multiplier):
+        field = kind.layout.of(term.field)
+        if field is None or term.multiplier < 1 or (field.data_type is not None):
+            raise CannotEncode("the index formula cannot be taken apart")
+        part = np.minimum(rest // term.multiplier, (1 << field.bit_width) - 1)
+        rest = rest - part * term.multiplier
+        if field.carrier:
+            width = LEAVES[field.carrier].bits
+            stream = words_of(part, field.bit_width)
+            if width < 8:
+                shifts = np.arange(0, 8, width, dtype=np.uint8)
+                spread = stream[..., None] >> shifts & np.uint8((1 << width) - 1)
+                stream = spread.reshape(*stream.shape[:-1], -1)[..., : field.bits // width]
+            words_by_path[f"{prefix}{field.name}"] = stream
+        else:
+            words_by_path[f"{prefix}{field.name}"] = part[..., 0] if field.scalar else part
+    if rest.any():
+        raise CannotEncode("the index formula does not reach every entry")
+
+
+def constant_scale(scale: Scale, shape: Shape, axis: int) -> Values:
+    match scale:
+        case ScaleFloat(value=value):
+            factor = np.float32(value)
+        case ScaleInt(exponent=exponent):
+            factor = np.float32(2.0**exponent)
+        case ScaleVector(values=values):
+            dims = [-1 if place == axis else 1 for place in range(len(shape))]
+            return np.asarray(values, np.float32).reshape(dims)
+        case ScaleField():
+            raise CannotEncode("no rule says how a stored scale of linear codes is chosen")
+    if not factor:
+        raise CannotEncode("the scale is 0, so every code decodes to 0")
+    return np.asarray(factor, np.float32)
+
+
+def _small_float(kind: FloatingPoint) -> SmallFloat:
+    specials = Specials.IEEE if kind.has_inf else Specials.NAN if kind.has_nan else Specials.NONE
+    if kind.bits > 16:
+        raise CannotEncode("floats of more than 16 bits are cast, not encoded")
+    return SmallFloat(
+        "the profile's float",
+        kind.exponent_bits,
+        kind.mantissa_bits,
+        kind.exponent_bias,
+        specials,
+        bool(kind.sign_bits),
+    )
