@@ -113,6 +113,7 @@ class _Search:
                 limit = self.limits.declarations
                 self.faults.add("limit_declarations", node.place, message, limit, "more", limit=limit)
                 self.open.clear()
+                self.done.clear()  # an incomplete answer would be judged as if it were the root's
             else:
                 self.enter(target, self.model[target])
 

@@ -262,7 +262,7 @@ def test_depth_and_length_of_a_hostile_model_are_no_danger() -> None:
     assert _of(_bytes_at(far)) == ["limit_nesting"]
     chain = (*(Declaration(Array(Reference(index + 1), 1)) for index in range(far)), BYTES4)
     assert "limit_nesting" in _codes(check_type(chain, Value(0), Limits(declarations=2 * far)))
-    assert "limit_declarations" in _codes(check_type(chain, Value(0)))
+    assert _codes(check_type(chain, Value(0))) == ["limit_declarations"]
     ring = tuple(Declaration(Array(Reference((index + 1) % 3000), 1)) for index in range(3000))
     assert "type_cycle" in _codes(check_model(ring))
 
