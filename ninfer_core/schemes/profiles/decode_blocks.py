@@ -13,12 +13,7 @@ from ninfer_core.schemes.structs.leaves import LEAVES
 def structured_block(ops: Ops[T], kind: StructuredBlock, shape: Shape, place: Place) -> T:
     """FLOAT [*batch, *shape]: (v - zero point) x scale + bias in each block."""
     blocks = block_count(kind, shape)
-    if kind.bare:
-        at = place.repeated(blocks)
-    elif kind.storage_order == "SEQUENTIAL":
-        at = Place(place.path, (*place.batch, blocks), place.first)
-    else:
-        at = place.below("blocks", blocks)
+    at = blocks_place(kind, shape, place)
     if kind.codebook_data:
         made = _entries(ops, kind, place, at)
     else:
@@ -72,32 +67,46 @@ def _numbers(ops: Ops[T], field: BlockField, at: Place) -> T:
     return ops.cast(_integers(ops, field, at), "FLOAT")
 
 
-def _entries(ops: Ops[T], kind: StructuredBlock, place: Place, at: Place) -> T:
-    """Entries of the codebook by sum(field x multiplier): [*batch, values of a block]."""
-    size = kind.codebook_vector_size
-    count, index = len(kind.codebook_data) // size, None
+def indices(ops: Ops[T], kind: StructuredBlock, place: Place, at: Place) -> T:
+    """INT32 indices into the codebook by sum(field x multiplier): [*batch, indices of a block]."""
     path = place.constant("index_multipliers")
     weights = tuple(term.multiplier for term in kind.index_formula)
     stated = ops.stored(path) if ops.has(path) else ops.constant(weights, "INT32")
+    index = None
     for number, term in enumerate(kind.index_formula):
         field = kind.layout.of(term.field)
         if field is None:
             raise ValueError(f"a block without the field {term.field}")
-        part = ops.multiply(
-            ops.cast(_integers(ops, field, at), "INT32"), ops.cut(stated, 0, number, number + 1)
-        )
+        weight = ops.cut(stated, 0, number, number + 1)
+        part = ops.multiply(ops.cast(_integers(ops, field, at), "INT32"), weight)
         index = part if index is None else ops.add(index, part)
+    if index is None:
+        raise ValueError("an index formula without terms")
+    return index
+
+
+def blocks_place(kind: StructuredBlock, shape: Shape, place: Place) -> Place:
+    """Where the fields of the blocks are: below an array of blocks, or in regions."""
+    blocks = block_count(kind, shape)
+    if kind.bare:
+        return place.repeated(blocks)
+    if kind.storage_order == "SEQUENTIAL":
+        return Place(place.path, (*place.batch, blocks), place.first)
+    return place.below("blocks", blocks)
+
+
+def _entries(ops: Ops[T], kind: StructuredBlock, place: Place, at: Place) -> T:
+    """Entries of the codebook: [*batch, values of a block]."""
+    size = kind.codebook_vector_size
+    count = len(kind.codebook_data) // size
     path = place.constant("codebook")
     held = ops.number(path) if ops.has(path) else ops.constant(kind.codebook_data, "FLOAT")
     table = ops.reshape(held, count, size)
-    if index is None:
-        raise ValueError("an index formula without terms")
-    signed = any(weight < 0 for weight in weights) or any(
-        item.data_type is not None
-        for item in kind.layout.fields
-        if item.role in {t.field for t in kind.index_formula}
+    named = {term.field for term in kind.index_formula}
+    signed = any(term.multiplier < 0 for term in kind.index_formula) or any(
+        item.data_type is not None for item in kind.layout.fields if item.role in named
     )
-    found = ops.look_up(table, index, count, at.leaf("index"), signed)
+    found = ops.look_up(table, indices(ops, kind, place, at), count, at.leaf("index"), signed)
     return ops.reshape(found, *at.batch, kind.layout.block_size)
 
 

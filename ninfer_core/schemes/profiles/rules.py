@@ -1,14 +1,17 @@
 """What words may stand in a payload of a profile: scales, digits, indices, outliers and padding (value rules)."""
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ninfer_core.findings import Findings
 from ninfer_core.schemes.bits import codes_of, digits_of, spare_bytes
 from ninfer_core.schemes.faults import report, report_not_finite
 from ninfer_core.schemes.form import Shape
-from ninfer_core.schemes.profiles.kinds import leaf_of
+from ninfer_core.schemes.profiles.decode_blocks import blocks_place, indices
+from ninfer_core.schemes.profiles.kinds import leaf_of, runs
 from ninfer_core.schemes.profiles.leaf_values import numbers_of
 from ninfer_core.schemes.profiles.model import (
     Cast,
@@ -22,80 +25,79 @@ from ninfer_core.schemes.profiles.model import (
     StructuredBlock,
     Tiling,
 )
+from ninfer_core.schemes.profiles.ops import ArrayOps
 from ninfer_core.schemes.profiles.pieces import stream_bytes
+from ninfer_core.schemes.profiles.place import Place, root_place
 from ninfer_core.schemes.profiles.tiles import cut
 from ninfer_core.schemes.profiles.translate import translate
 from ninfer_core.schemes.structs.leaves import LEAVES
 from ninfer_core.schemes.structs.view import LeafArray, Payload, view
 
+Words = NDArray[Any]
+
 
 def check_words(quantization: Quantization, payload: Payload, shape: Shape, findings: Findings) -> None:
-    """Every finding about the words of a payload of the translated type. Total over any words."""
+    """Every finding about the words of a payload of the translated type. Total over any words.
+
+    Raises: StructFault, SchemeRefused, for a payload or a profile that does not fit the shape.
+    """
     declared = translate(quantization, shape)
-    leaves = {leaf.plan.path: leaf for leaf in view(declared, payload)}
-    _Rules(leaves, findings).level(quantization, shape, "")
-    for path, leaf in leaves.items():
-        name = path.split(".")[-2:]
+    leaves = view(declared, payload)
+    _Rules(quantization.name, leaves, findings).level(quantization, shape, root_place(declared))
+    for leaf in leaves:
+        name = leaf.plan.path.split(".")[-2:]
         if len(name) == 2 and name[1] == "zero" and name[0].startswith("padding"):
-            _padding(findings, path, leaf.words)
+            _padding(findings, leaf.plan.path, leaf.words)
 
 
-def _padding(findings: Findings, path: str, words: np.ndarray) -> None:
+def _padding(findings: Findings, path: str, words: Words) -> None:
     report(findings, "padding_nonzero", path, words != 0, words, "holds no value and is not zero", 0)
 
 
 class _Rules:
-    def __init__(self, leaves: dict[str, LeafArray], findings: Findings) -> None:
-        self._leaves = leaves
+    def __init__(self, name: str, leaves: tuple[LeafArray, ...], findings: Findings) -> None:
+        self._leaves = {leaf.plan.path: leaf for leaf in leaves}
+        self._ops = ArrayOps(name, leaves)
         self._findings = findings
 
-    def level(self, quantization: Quantization, shape: Shape, path: str) -> None:
+    def level(self, quantization: Quantization, shape: Shape, place: Place) -> None:
         """The rules of one level and of those below."""
-        kind = quantization.kind
-        at = f"{path}." if path else ""
+        kind, count = quantization.kind, math.prod(shape)
         if isinstance(getattr(kind, "scale", None), ScaleField):
-            self._finite("scale_not_finite", f"{at}scale")
+            self._finite("scale_not_finite", place.leaf("scale"))
         match kind:
             case Linear() if LEAVES[leaf_of(kind)].kind == "float":
-                self._finite("value_not_finite", f"{at}values")
+                self._finite("value_not_finite", place.leaf("values"))
             case Linear() if leaf_of(kind) == "UINT8" and kind.bits < 8:
-                self._spare(f"{at}values", kind.bits, math.prod(shape))
+                self._spare(place.leaf("values"), kind.bits, count)
             case Codebook():
-                self._indices(kind, shape, f"{at}indices")
+                self._indices(kind, shape, place)
             case FloatingPoint(carrier="bytes"):
-                self._spare(f"{at}values", kind.bits, math.prod(shape))
+                self._spare(place.leaf("values"), kind.bits, count)
             case FloatingPoint(carrier="native"):
-                self._finite("value_not_finite", f"{at}values")
+                self._finite("value_not_finite", place.leaf("values"))
             case Sparse():
-                self.level(kind.base, shape, f"{at}base")
-                self._outliers(kind, shape, f"{at}outlier_" if kind.prefixed else at)
-            case Log(has_sign=True):
-                self._spare(f"{at}signs", 1, math.prod(shape))
+                self.level(kind.base, shape, place.below("base"))
+                self._outliers(kind, count, place)
+            case Log():
+                if kind.bits not in (2, 4, 8, 16):
+                    self._spare(place.leaf("codes"), kind.bits, count)
+                if kind.has_sign:
+                    self._spare(place.leaf("signs"), 1, count)
             case Cast():
-                self._finite("value_not_finite", path)
+                self._finite("value_not_finite", place.path)
             case StructuredBlock():
-                self._block(
-                    kind, f"{at}blocks." if not kind.bare and kind.storage_order != "SEQUENTIAL" else at
-                )
+                self._block(kind, shape, place)
             case Tiling(stacked=False):
-                tile = cut(kind, shape).tile
-                alone = len(kind.elem_quant) == 1
-                for number, name in enumerate([kind.field] if alone else self._fields(at + kind.field)):
-                    element = kind.elem_quant[number % len(kind.elem_quant)]
-                    self.level(element, tile, f"{at}{name}")
+                self._tiles(kind, shape, place)
 
-    def _fields(self, prefix: str) -> list[str]:
-        name = prefix.rpartition(".")[2]
-        return [
-            f"{name}_{number}"
-            for number in sorted(
-                {
-                    int(path[len(prefix) + 1 :].split(".")[0])
-                    for path in self._leaves
-                    if path.startswith(f"{prefix}_") and path[len(prefix) + 1 :].split(".")[0].isdigit()
-                }
-            )
-        ]
+    def _tiles(self, kind: Tiling, shape: Shape, place: Place) -> None:
+        tiles = cut(kind, shape)
+        if len(kind.elem_quant) == 1:
+            self.level(kind.elem_quant[0], tiles.tile, place.below(kind.field, *tiles.dims))
+            return
+        for number, (index, count) in enumerate(runs(tiles.count, len(kind.elem_quant))):
+            self.level(kind.elem_quant[index], tiles.tile, place.below(f"{kind.field}_{number}", count))
 
     def _finite(self, slug: str, path: str) -> None:
         leaf = self._leaves[path]
@@ -104,64 +106,57 @@ class _Rules:
 
     def _spare(self, path: str, bits: int, count: int) -> None:
         words = self._leaves[path].array
-        if words.size and stream_bytes(count, bits) == words.shape[-1]:
-            spare = spare_bytes(words, bits, count)
-            _padding(self._findings, path, spare)
+        if words.size:
+            flat = words.reshape(-1, stream_bytes(count, bits))
+            _padding(self._findings, path, spare_bytes(flat, bits, count))
 
-    def _indices(self, kind: Codebook, shape: Shape, path: str) -> None:
-        words = self._leaves[path].array
+    def _indices(self, kind: Codebook, shape: Shape, place: Place) -> None:
+        path = place.leaf("indices")
+        words, outer = self._leaves[path].array, place.batch
         count = math.prod(shape) // kind.vector * kind.books
         if kind.index_bits:
-            flat = words.reshape(*words.shape[: words.ndim - (2 if words.shape[-1:] == (kind.books,) and kind.books > 1 and kind.index_bits == 8 else 1)], -1)  # fmt: skip
-            found = codes_of(flat, kind.index_bits, count)
-            self._range(path, found, kind.entries)
+            flat = words.reshape(*outer, stream_bytes(count, kind.index_bits))
+            self._range(path, codes_of(flat, kind.index_bits, count), kind.entries)
             _padding(self._findings, path, spare_bytes(flat, kind.index_bits, count))
             return
         size, digits = kind.packed_bytes or 1, kind.packed_count or 1
-        units = words.reshape(*words.shape[:-1], -1, size)
-        values, illegal = digits_of(units, kind.entries, digits)
+        units = -(-count // digits)
+        values, illegal = digits_of(words.reshape(*outer, units, size), kind.entries, digits)
+        low = words.reshape(*outer, units, size)[..., 0]
         expected = f"up to {kind.entries**digits - 1}"
-        first = units[..., 0]
-        report(self._findings, "byte_illegal", path, illegal, first, "is no packing of digits", expected)
-        joined = values.reshape(*values.shape[:-2], -1)
-        _padding(self._findings, path, joined[..., count:])
+        report(self._findings, "byte_illegal", path, illegal, low, "is no packing of digits", expected)
+        _padding(self._findings, path, values.reshape(*outer, units * digits)[..., count:])
 
-    def _range(self, path: str, found: np.ndarray, limit: int) -> None:
+    def _range(self, path: str, found: Words, limit: int) -> None:
+        beyond, expected = (found < 0) | (found >= limit), f"0 to {limit - 1}"
         report(
-            self._findings, "index_out_of_range", path, found >= limit, found, "points outside",
-            f"0 to {limit - 1}", limit=limit,
-        )  # fmt: skip
-
-    def _outliers(self, kind: Sparse, shape: Shape, prefix: str) -> None:
-        path = f"{prefix}indices"
-        indices, count = self._leaves[path].array, math.prod(shape)
-        beyond = (indices < 0) | (indices >= count)
-        expected = f"0 to {count - 1}"
-        report(
-            self._findings,
-            "index_out_of_range",
-            path,
-            beyond,
-            indices,
-            "points outside",
-            expected,
-            limit=count,
+            self._findings, "index_out_of_range", path, beyond, found, "points outside", expected, limit=limit
         )
-        falls = np.zeros(indices.shape, np.bool_)
-        falls[1:] = indices[1:] <= indices[:-1]
+
+    def _outliers(self, kind: Sparse, count: int, place: Place) -> None:
+        prefix = "outlier_" if kind.prefixed else ""
+        path = place.leaf(f"{prefix}indices")
+        found = self._leaves[path].array
+        self._range(path, found, count)
+        falls = np.zeros(found.shape, np.bool_)
+        falls[1:] = found[1:] <= found[:-1]
         report(
             self._findings,
             "outliers_out_of_order",
             path,
             falls,
-            indices,
+            found,
             "does not rise",
             "strictly increasing",
         )
-        self._finite("value_not_finite", f"{prefix}values")
+        self._finite("value_not_finite", place.leaf(f"{prefix}values"))
 
-    def _block(self, kind: StructuredBlock, at: str) -> None:
+    def _block(self, kind: StructuredBlock, shape: Shape, place: Place) -> None:
+        at = blocks_place(kind, shape, place)
         for role, slug in (("SCALE", "scale_not_finite"), ("BIAS", "value_not_finite")):
             field = kind.layout.of(role)
             if field is not None:
-                self._finite(slug, f"{at}{field.name}")
+                self._finite(slug, at.leaf(field.name))
+        if kind.codebook_data:
+            found = indices(self._ops, kind, place, at)
+            self._range(at.leaf("index"), found, len(kind.codebook_data) // kind.codebook_vector_size)

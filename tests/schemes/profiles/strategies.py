@@ -154,7 +154,7 @@ def blocks(draw: DrawFn, shape: Shape, level: str) -> Quantization:
         end += gap
         put("SIGN", 1, 8)
         extra = {
-            "codebook_data": tuple(draw(st.lists(FLOATS, min_size=64, max_size=64))),
+            "codebook_data": tuple(draw(st.lists(FLOATS, min_size=48, max_size=64))[:48]),
             "codebook_vector_size": 4,
             "index_formula": (FieldWeight("CODE", 1), FieldWeight("SIGN", 8)),
             "scatter": draw(st.sampled_from([None, Scatter(16, 4, 4)])),
