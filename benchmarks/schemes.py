@@ -19,7 +19,7 @@ from benchmarks import scheme_peers as peers
 from benchmarks.timing import Row, Table, turn_by_turn
 from ninfer_core.schemes import run
 from ninfer_core.schemes.catalogue.forms import FORMS
-from ninfer_core.schemes.ggml.forms import COMPILED, form_name
+from ninfer_core.schemes.ggml.forms import form_name
 from ninfer_core.schemes.ggml.types import BLOCKS
 
 ROWS, COLUMNS = 1024, 4096  # 2**22 weights, 16 MB decoded
@@ -53,7 +53,7 @@ def works() -> Iterator[Work]:
         return drawn.integers(-(1 << 31), 1 << 31, counts, np.int32)
 
     for block in BLOCKS:
-        if block.name not in COMPILED or block.id is None:
+        if block.direct or block.id is None:
             continue
         buffers = []
         for _ in range(BUFFERS):

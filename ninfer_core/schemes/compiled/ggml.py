@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ninfer_core.schemes.compiled import ggml_k, ggml_small
+from ninfer_core.schemes.compiled import ggml_iq, ggml_k, ggml_small
 from ninfer_core.schemes.compiled.spread import over_items, stored
 
 if TYPE_CHECKING:
     from ninfer_core.schemes.ggml.block import Block
 
 Array = NDArray[Any]
-KERNELS: Final[Mapping[str, Callable[[Array, Array, Array], None]]] = ggml_small.KERNELS | ggml_k.KERNELS
+KERNELS: Final[Mapping[str, Callable[[Array, Array, Array], None]]] = (
+    ggml_small.KERNELS | ggml_k.KERNELS | ggml_iq.KERNELS
+)
 
 
 def decode(block: "Block", payload: NDArray[np.uint8], table: Array) -> NDArray[np.float32]:

@@ -106,6 +106,19 @@ def q8_0(blocks: Array, table: Array, out: Array) -> None:
 
 
 @kernel
+def q1_0(blocks: Array, table: Array, out: Array) -> None:
+    """d where the bit is set, else -d."""
+    for i in range(len(blocks)):
+        block, values = blocks[i], out[i]
+        d = half(block[0], block[1])
+        for j in range(16):
+            byte, target = block[2 + j], values[8 * j : 8 * j + 8]
+            for k in range(target.size):
+                target[k] = d if byte >> np.uint8(k) & np.uint8(1) else -d
+        settle(d, values)
+
+
+@kernel
 def iq4_nl(blocks: Array, levels: Array, out: Array) -> None:
     """d T[q]."""
     scaled = np.empty(16, np.float32)
@@ -195,6 +208,7 @@ KERNELS: Final = {
     "Q5_0": q5_0,
     "Q5_1": q5_1,
     "Q8_0": q8_0,
+    "Q1_0": q1_0,
     "IQ4_NL": iq4_nl,
     "MXFP4": mxfp4,
     "NVFP4": nvfp4,

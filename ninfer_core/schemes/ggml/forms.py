@@ -57,10 +57,8 @@ def _decode(block: Block, parts: Parts, shape: Shape, params: Params) -> Values:
     step = max(1, _VALUES_AT_ONCE // block.values)
     for start in range(0, len(blocks), step):
         values[start : start + step] = block.decode(blocks[start : start + step])
-    if not block.direct:
-        values[np.isnan(values)] = (
-            np.nan
-        )  # one word for what arithmetic made: processors differ in sign and payload
+    if not block.direct:  # one word for what arithmetic made: processors differ in sign and payload
+        values[np.isnan(values)] = np.nan
     return values.reshape(shape)
 
 
@@ -102,11 +100,11 @@ def _check(block: Block, parts: Parts, shape: Shape, params: Params, findings: F
 
 
 def _form(block: Block) -> Form:
-    id_text = "" if block.id is None else f", type {block.id} of GGUF files"
+    title = f"GGML {block.name}, type {block.id} of GGUF files" if block.id is not None else block.name
     return Form(
         name=form_name(block),
         kind="file",
-        summary=f"GGML {block.name}{id_text}: {block.summary}",
+        summary=f"{title}: {block.summary}",
         axes=("rows", "in"),
         parts=(
             Part(
@@ -120,7 +118,7 @@ def _form(block: Block) -> Form:
         stored=partial(_stored, block),
         infer=partial(_infer, block),
         decode=partial(_decode, block),
-        fast=partial(_fast, block) if block.name in COMPILED else None,
+        fast=None if block.direct else partial(_fast, block),
         rules=(partial(_check, block),),
         encode=partial(_encode, block) if block.encode is not None else None,
         encoding="canonical" if block.encode is not None else "",
@@ -129,13 +127,5 @@ def _form(block: Block) -> Form:
         notes=block.notes,
     )
 
-
-COMPILED: Final = frozenset(
-    {
-        *("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"),
-        *("IQ4_NL", "IQ4_XS", "TQ1_0", "TQ2_0", "MXFP4", "NVFP4"),
-    }
-)
-"""The types with a compiled decoder: those that most files hold."""
 
 FORMS: Final[tuple[Form, ...]] = tuple(map(_form, BLOCKS))

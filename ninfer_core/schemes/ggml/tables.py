@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ninfer_core.schemes.data import tables
 from ninfer_core.schemes.form import Values
+from ninfer_core.schemes.ggml.pieces import even_signs, signs
 from ninfer_core.words import narrow_binary32
 
 Table = NDArray[np.int8]
@@ -49,10 +50,22 @@ def stq1_0_lanes() -> Table:
     return table
 
 
+_EVEN_SIGNS: Final = ("IQ2_XXS", "IQ2_XS", "IQ3_XXS")  # seven bits, see `pieces.even_signs`
+_PLAIN_SIGNS: Final = ("IQ2_S", "IQ3_S")
+
+
 def looked_up(name: str) -> Values:
     """What the compiled decoder of a block type looks up; empty for those that compute."""
     if name in ("IQ4_NL", "IQ4_XS"):
         return grid("iq4nl").astype(np.float32)
+    if name in ("IQ1_S", "IQ1_M"):
+        return grid("iq1_s").astype(np.float32).ravel()
+    if name in _EVEN_SIGNS or name in _PLAIN_SIGNS:
+        codes = np.arange(128 if name in _EVEN_SIGNS else 256, dtype=np.uint8)
+        rows = even_signs(codes) if name in _EVEN_SIGNS else signs(codes)
+        return np.concatenate([grid(name.lower()).astype(np.float32).ravel(), rows.ravel()])
+    if name == "STQ1_0":
+        return stq1_0_lanes().astype(np.float32).ravel()
     if name == "MXFP4":
         return mxfp4_table()
     if name == "NVFP4":

@@ -8,7 +8,7 @@ import pytest
 
 from ninfer_core.schemes import run
 from ninfer_core.schemes.compiled import ggml, spread
-from ninfer_core.schemes.ggml import FORMS, forms
+from ninfer_core.schemes.ggml import FORMS
 from ninfer_core.schemes.ggml.tables import looked_up
 from tests.kernels.floating_mode import flush_to_zero, flushing
 from tests.schemes.ggml.vectors import BLOCK, FORM, cases, random_blocks, words
@@ -37,7 +37,8 @@ def compiled(name, payload):
 
 
 def test_every_kernel_serves_a_form():
-    assert {BLOCK[name].name for name in FAST} == set(ggml.KERNELS) == set(forms.COMPILED)
+    assert {BLOCK[name].name for name in FAST} == set(ggml.KERNELS)
+    assert set(FORM) - set(FAST) == {"ggml_bf16"}  # a shift alone
 
 
 @pytest.mark.parametrize("name", FAST)
