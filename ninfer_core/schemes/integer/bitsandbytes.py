@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -63,7 +64,8 @@ def scales_of(parts: Parts, params: Params) -> Values:
     return scales
 
 
-def _decode(parts: Parts, shape: Shape, params: Params, table: Array) -> Values:
+def _decode(table: Values, parts: Parts, shape: Shape, params: Params) -> Values:
+    """table[code] x absmax, by the table of the file where it carries one. Raises: SchemeRefused."""
     scales = scales_of(parts, params)
     count, size = math.prod(shape), params["block_size"]
     code = parts.get("code", table)
@@ -72,40 +74,21 @@ def _decode(parts: Parts, shape: Shape, params: Params, table: Array) -> Values:
     return one_nan(values, scales, code).reshape(shape)
 
 
-def _fast(parts: Parts, shape: Shape, params: Params, table: Array) -> Values:
+def _fast(table: Values, parts: Parts, shape: Shape, params: Params) -> Values:
+    """The same, compiled where blocks are whole bytes."""
     from ninfer_core.schemes.compiled.blocks import pairs
 
     count = math.prod(shape)
     size = min(params["block_size"], count + count % 2)
     if not count or size % 2:
-        return _decode(parts, shape, params, table)
+        return _decode(table, parts, shape, params)
     scales, code = scales_of(parts, params), parts.get("code", table)
     both = code[codes_of(np.arange(256, dtype=np.uint8), 512, params["first_nibble"])].reshape(256, 2)
     values = pairs(parts["payload"], both, scales, size, count)
     return one_nan(values, scales, code).reshape(shape)
 
 
-def decode_nf4(parts: Parts, shape: Shape, params: Params) -> Values:
-    """table[code] x absmax, by the table of the file where it carries one. Raises: SchemeRefused."""
-    return _decode(parts, shape, params, NF4_TABLE)
-
-
-def decode_fp4(parts: Parts, shape: Shape, params: Params) -> Values:
-    """table[code] x absmax, by the table of the file where it carries one. Raises: SchemeRefused."""
-    return _decode(parts, shape, params, FP4_TABLE)
-
-
-def fast_nf4(parts: Parts, shape: Shape, params: Params) -> Values:
-    """`decode_nf4`, compiled where blocks are whole bytes."""
-    return _fast(parts, shape, params, NF4_TABLE)
-
-
-def fast_fp4(parts: Parts, shape: Shape, params: Params) -> Values:
-    """`decode_fp4`, compiled where blocks are whole bytes."""
-    return _fast(parts, shape, params, FP4_TABLE)
-
-
-def _check(parts: Parts, shape: Shape, params: Params, findings: Findings, table: Array) -> None:
+def _check(table: Values, parts: Parts, shape: Shape, params: Params, findings: Findings) -> None:
     _check_parts(parts, findings)
     for name in ("absmax", "nested_absmax", "nested_code", "offset"):
         if name in parts:
@@ -140,22 +123,9 @@ def _check(parts: Parts, shape: Shape, params: Params, findings: Findings, table
             findings.add("scheme.padding_nonzero", message, where=place, expected=0, found=unused)
 
 
-def _rules_nf4(parts: Parts, shape: Shape, params: Params, findings: Findings) -> None:
-    _check(parts, shape, params, findings, NF4_TABLE)
-
-
-def _rules_fp4(parts: Parts, shape: Shape, params: Params, findings: Findings) -> None:
-    _check(parts, shape, params, findings, FP4_TABLE)
-
-
-def encode_nf4(values: Values, params: Params) -> dict[str, Array]:
+def _encode(table: Values, values: Values, params: Params) -> dict[str, Array]:
     """The nearest level of x / absmax, plain scales. Raises: CannotEncode."""
-    return encode(values, NF4_TABLE, params["block_size"], params["first_nibble"])
-
-
-def encode_fp4(values: Values, params: Params) -> dict[str, Array]:
-    """The nearest level of x / absmax, plain scales. Raises: CannotEncode."""
-    return encode(values, FP4_TABLE, params["block_size"], params["first_nibble"])
+    return encode(values, table, params["block_size"], params["first_nibble"])
 
 
 def word(params: Params) -> tuple[Slice, ...]:
@@ -214,20 +184,20 @@ BNB_NF4 = Form(
         ),
     ),
     stored,
-    decode_nf4,
+    partial(_decode, NF4_TABLE),
     "bitsandbytes 0.50.2 CPU dequantize_4bit, the data given as one row",
-    rules=(_rules_nf4,),
-    encode=encode_nf4,
+    rules=(partial(_check, NF4_TABLE),),
+    encode=partial(_encode, NF4_TABLE),
     encoding="nearest",
-    fast=fast_nf4,
+    fast=partial(_fast, NF4_TABLE),
     word=word,
 )
 BNB_FP4 = replace(
     BNB_NF4,
     name="bnb_fp4",
     summary="bitsandbytes FP4: a float of one sign, two exponent and one mantissa bit, scaled by blocks",
-    decode=decode_fp4,
-    rules=(_rules_fp4,),
-    encode=encode_fp4,
-    fast=fast_fp4,
+    decode=partial(_decode, FP4_TABLE),
+    rules=(partial(_check, FP4_TABLE),),
+    encode=partial(_encode, FP4_TABLE),
+    fast=partial(_fast, FP4_TABLE),
 )

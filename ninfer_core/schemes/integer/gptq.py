@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -78,23 +79,15 @@ def _zeros(parts: Parts, params: Params, offset: int) -> Array:
     return (stored_zeros(parts, params) + np.uint8(offset)) & np.uint8((1 << params["bits"]) - 1)
 
 
-def _decode(parts: Parts, shape: Shape, params: Params, offset: int) -> Values:
+def _decode(offset: int, parts: Parts, shape: Shape, params: Params) -> Values:
+    """scale x (code - zero), zero = (stored + offset) mod 2^bits. Raises: SchemeRefused for a group out of range."""
     groups = groups_of(parts, shape[0], params)
     codes = codes_of(parts["qweight"], params["bits"], shape[0], axis=0)
     return affine(codes, _zeros(parts, params, offset)[groups], parts["scales"][groups])
 
 
-def decode_v1(parts: Parts, shape: Shape, params: Params) -> Values:
-    """scale x (code - zero) with zero = (stored + 1) mod 2^bits. Raises: SchemeRefused for a group out of range."""
-    return _decode(parts, shape, params, 1)
-
-
-def decode_v2(parts: Parts, shape: Shape, params: Params) -> Values:
-    """scale x (code - stored zero). Raises: SchemeRefused for a group out of range."""
-    return _decode(parts, shape, params, 0)
-
-
-def _fast(parts: Parts, shape: Shape, params: Params, offset: int) -> Values:
+def _fast(offset: int, parts: Parts, shape: Shape, params: Params) -> Values:
+    """The same, compiled."""
     from ninfer_core.schemes.compiled.gptq import columns
 
     groups = groups_of(parts, shape[0], params).astype(np.int64)
@@ -102,16 +95,6 @@ def _fast(parts: Parts, shape: Shape, params: Params, offset: int) -> Values:
     scales = parts["scales"].astype(np.float32)
     words = parts["qweight"].view(np.uint32)
     return one_nan(columns(words, zeros, scales, groups, params["bits"]), scales)
-
-
-def fast_v1(parts: Parts, shape: Shape, params: Params) -> Values:
-    """`decode_v1`, compiled."""
-    return _fast(parts, shape, params, 1)
-
-
-def fast_v2(parts: Parts, shape: Shape, params: Params) -> Values:
-    """`decode_v2`, compiled."""
-    return _fast(parts, shape, params, 0)
 
 
 def _check_groups(parts: Parts, findings: Findings) -> None:
@@ -188,7 +171,8 @@ def zeros_for(zeros: Array, bits: int, convention: str) -> Array:
     return less
 
 
-def _encode(values: Values, params: Params, convention: str) -> dict[str, Array]:
+def _encode(convention: str, values: Values, params: Params) -> dict[str, Array]:
+    """Rounds to the grid of each group. Raises: CannotEncode, SchemeRefused for a zero point that has no place."""
     inputs, outputs = values.shape
     bits, size = params["bits"], group_size_of("gptq", inputs, params)
     starts = range(0, inputs, size)
@@ -204,16 +188,6 @@ def _encode(values: Values, params: Params, convention: str) -> dict[str, Array]
     }
 
 
-def encode_v1(values: Values, params: Params) -> dict[str, Array]:
-    """Rounds to the grid of each group. Raises: CannotEncode, SchemeRefused for a zero point 0."""
-    return _encode(values, params, "gptq")
-
-
-def encode_v2(values: Values, params: Params) -> dict[str, Array]:
-    """Rounds to the grid of each group. Raises: CannotEncode."""
-    return _encode(values, params, "gptq_v2")
-
-
 def word(params: Params) -> tuple[Slice, ...]:
     """The codes of one word: input channels of one output."""
     return stream_word("k+", params["bits"], 32)
@@ -227,13 +201,13 @@ GPTQ = Form(
     _PARTS,
     _PARAMETERS,
     stored,
-    decode_v1,
+    partial(_decode, 1),
     "auto-gptq 0.7.1 pack and CPU forward",
     infer=infer,
     rules=(_rules, _wrapped),
-    encode=encode_v1,
+    encode=partial(_encode, "gptq"),
     encoding="plain",
-    fast=fast_v1,
+    fast=partial(_fast, 1),
     word=word,
     notes="Some kernels do not wrap a stored zero of 2^bits - 1 around to 0; others do, and so does this decoder.",
 )
@@ -241,9 +215,9 @@ GPTQ_V2 = replace(
     GPTQ,
     name="gptq_v2",
     summary="GPTQ checkpoints, format `gptq_v2`: zero points are stored as they are",
-    decode=decode_v2,
+    decode=partial(_decode, 0),
     rules=(_rules,),
-    encode=encode_v2,
-    fast=fast_v2,
+    encode=partial(_encode, "gptq_v2"),
+    fast=partial(_fast, 0),
     notes="",
 )
