@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ninfer_core.schemes.form import Form, Parts, Shape
-from ninfer_core.schemes.functions.frame import AbsentLeaf
+from ninfer_core.schemes.functions.frame import NotDecodable
 from ninfer_core.schemes.functions.layout import layout
 from ninfer_core.schemes.functions.recipes import RECIPES, built
 from ninfer_core.schemes.run import complete
@@ -31,7 +31,7 @@ def declared_of(
         return declared
     try:
         decoder = built(form, recipe, declared, shape, complete_params)
-    except AbsentLeaf:
+    except NotDecodable:
         return declared
     declarations = list(declared.declarations)
     declarations[declared.root] = replace(root, decoder=decoder.SerializeToString(deterministic=True))

@@ -31,7 +31,7 @@ def fp8(frame: Frame) -> Tensor:
     if block is None:
         lengths = [n if at == axis else 1 for at, n in enumerate(shape)]
         return build.multiply(frame.real("payload"), build.reshape(scales, *lengths))
-    grid = list(frame.shapes["scale"])
+    grid = list(frame.shape_of("scale"))
     for at, (run, length) in enumerate(zip(block, shape, strict=True)):
         scales = frame.repeated(scales, grid, at, run or max(length, 1), length)
         grid[at] = length
@@ -94,13 +94,13 @@ def bitsandbytes(frame: Frame) -> Tensor:
     """table[code] x absmax; nested scales are nested_code[u8] x nested_absmax + offset."""
     build, params, count = frame.build, frame.params, math.prod(frame.shape)
     order = (4, 0) if params["first_nibble"] == "high" else (0, 4)
-    packed = frame.shapes["payload"][0]
+    packed = frame.shape_of("payload")[0]
     pairs = build.reshape(build.fields(frame["payload"], order, 4, (packed,)), 2 * packed)
     codes = pairs if count == 2 * packed else build.cut(pairs, 0, 0, count)
     if "absmax" in frame:
-        scales, blocks = frame.real("absmax"), frame.shapes["absmax"][0]
+        scales, blocks = frame.real("absmax"), frame.shape_of("absmax")[0]
     else:
-        blocks, outer = frame.shapes["absmax_u8"][0], frame.shapes["nested_absmax"][0]
+        blocks, outer = frame.shape_of("absmax_u8")[0], frame.shape_of("nested_absmax")[0]
         inner = min(params["nested_block_size"], blocks)
         wide = frame.repeated(frame["nested_absmax"], (outer,), 0, inner, blocks)
         product = build.multiply(frame.looked_up("nested_code", frame["absmax_u8"]), wide)

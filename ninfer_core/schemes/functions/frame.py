@@ -24,14 +24,10 @@ def _as_stored(_params: Params) -> Mapping[str, str]:
     return {}
 
 
-class AbsentLeaf(NinferError):
-    """A leaf that a decoder needs and the struct type does not have, because an optional part was left out."""
+class NotDecodable(NinferError):
+    """Parts that make a struct type and no numbers: one is left out, or of a type that the parameters contradict."""
 
-    code = "absent_leaf"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"there is no {name}")
-        self.name = name
+    code = "not_decodable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +45,14 @@ class Frame:
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self.leaves:
-            raise AbsentLeaf(name)
+            raise NotDecodable(f"there is no {name}")
         return self.leaves[name]
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """The shape of a leaf."""
+        if name not in self.shapes:
+            raise NotDecodable(f"there is no {name}")
+        return self.shapes[name]
 
     def real(self, name: str) -> Tensor:
         """A leaf as FLOAT, exact."""
@@ -73,6 +75,8 @@ class Frame:
         """`x` of `shape` with every index along `axis` repeated, then cut to `length`."""
         if shape[axis] * each < length:
             raise ValueError(f"{shape[axis]} x {each} do not reach {length}")
+        if x.element == "BFLOAT16":  # which not every engine expands
+            x = self.build.cast(x, "FLOAT")
         before, after = list(shape[:axis]), list(shape[axis + 1 :])
         apart = self.build.reshape(x, *before, shape[axis], 1, *after)
         wide = self.build.expand(apart, *before, shape[axis], each, *after)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ninfer_core.schemes.form import Params
 from ninfer_core.schemes.functions.build import Tensor
-from ninfer_core.schemes.functions.frame import Frame, Recipe
+from ninfer_core.schemes.functions.frame import Frame, NotDecodable, Recipe
 from ninfer_core.schemes.integer.awq import COLUMNS
 from ninfer_core.schemes.integer.groups import group_size_of
 
@@ -19,7 +19,7 @@ def gptq(offset: int, frame: Frame) -> Tensor:
     build, bits, (inputs, outputs) = frame.build, frame.params["bits"], frame.shape
     words = build.transpose(frame.unsigned("qweight"), 1, 0)
     streams = build.stream(words, bits, inputs, (outputs,), inputs * bits // 32)
-    groups = frame.shapes["scales"][0]
+    groups = frame.shape_of("scales")[0]
     zeros = build.stream(frame.unsigned("qzeros"), bits, outputs, (groups,), outputs * bits // 32)
     if offset:
         zeros = build.mask(build.add(zeros, offset), (1 << bits) - 1)
@@ -30,7 +30,7 @@ def gptq(offset: int, frame: Frame) -> Tensor:
 def awq(frame: Frame) -> Tensor:
     """scale x (code - zero), the columns of a word interleaved."""
     inputs, outputs = frame.shape
-    groups = frame.shapes["scales"][0]
+    groups = frame.shape_of("scales")[0]
     zeros = _interleaved(frame, "qzeros", groups, outputs)
     wide = [_by_input(frame, groups, x) for x in (zeros, frame["scales"])]
     return _affine(frame, _interleaved(frame, "qweight", inputs, outputs), *wide)
@@ -40,7 +40,7 @@ def awq_gemv(frame: Frame) -> Tensor:
     """scale x (code - zero), packed along the inputs in plain order; words behind the last group are padding."""
     build, (outputs, inputs) = frame.build, frame.shape
     size = group_size_of("awq", inputs, frame.params)
-    groups, width = inputs // size, frame.shapes["qzeros"][1]
+    groups, width = inputs // size, frame.shape_of("qzeros")[1]
     codes = build.stream(frame.unsigned("qweight"), 4, inputs, (outputs,), inputs // 8)
     zeros = build.stream(frame.unsigned("qzeros"), 4, groups, (outputs,), width)
     scales = build.cut(frame["scales"], 1, 0, groups)
@@ -53,15 +53,15 @@ def ct_pack_quantized(frame: Frame) -> Tensor:
     """scale x (code - zero), an absent zero point being 2^(bits-1)."""
     build, bits, (outputs, inputs) = frame.build, frame.params["bits"], frame.shape
     size = group_size_of("ct_pack_quantized", inputs, frame.params)
-    groups = frame.shapes["weight_scale"][1]
+    groups = frame.shape_of("weight_scale")[1]
     codes = build.stream(
-        frame.unsigned("weight_packed"), bits, inputs, (outputs,), frame.shapes["weight_packed"][1]
+        frame.unsigned("weight_packed"), bits, inputs, (outputs,), frame.shape_of("weight_packed")[1]
     )
     scales = frame.repeated(frame["weight_scale"], (outputs, groups), 1, size, inputs)
     if "weight_zero_point" not in frame:
         return _affine(frame, codes, build.constant(1 << bits - 1, "INT32"), scales)
     words = build.transpose(frame.unsigned("weight_zero_point"), 1, 0)
-    zeros = build.stream(words, bits, outputs, (groups,), frame.shapes["weight_zero_point"][0])
+    zeros = build.stream(words, bits, outputs, (groups,), frame.shape_of("weight_zero_point")[0])
     wide = frame.repeated(build.transpose(zeros, 1, 0), (outputs, groups), 1, size, inputs)
     return _affine(frame, codes, wide, scales)
 
@@ -69,7 +69,7 @@ def ct_pack_quantized(frame: Frame) -> Tensor:
 def hqq(frame: Frame) -> Tensor:
     """(code - zero) x scale; slab 0 of the code matrix sits highest in the words."""
     build, bits = frame.build, frame.params["bits"]
-    packed_rows, columns = frame.shapes["W_q"]
+    packed_rows, columns = frame.shape_of("W_q")
     slabs = 10 if bits == 3 else 8 // bits
     words = build.reshape(frame.unsigned("W_q"), 1, packed_rows, columns)
     lows = [[[bits * (slabs - 1 - slab)]] for slab in range(slabs)]
@@ -85,11 +85,13 @@ def matmulnbits(frame: Frame) -> Tensor:
     """(code - zero) x scale; inputs behind the last one are padding of its block."""
     build, bits, size = frame.build, frame.params["bits"], frame.params["block_size"]
     outputs, inputs = frame.shape
-    _, blocks, width = frame.shapes["B"]
+    _, blocks, width = frame.shape_of("B")
     codes = build.stream(frame["B"], bits, size, (outputs, blocks), width)
     scales = build.reshape(frame["scales"], outputs, blocks, 1)
     if "zero_points" not in frame:
         values = _affine(frame, codes, build.constant(1 << bits - 1, "INT32"), scales)
+    elif (frame.params["zero_points"] == "packed") is not (frame["zero_points"].element == "UINT8"):
+        raise NotDecodable(f"{frame.params['zero_points']} zero points of {frame['zero_points'].element}")
     elif frame.params["zero_points"] == "packed":
         packed_width = -(-blocks * bits // 8)
         packed = build.reshape(frame["zero_points"], outputs, packed_width)
@@ -108,7 +110,7 @@ def linear_onnx(frame: Frame) -> Tensor:
     build, shape, type_ = frame.build, frame.shape, frame.params["type"]
     bits = int(type_.lstrip("uint"))
     count = math.prod(shape)
-    codes = build.stream(frame["payload"], bits, count, (), frame.shapes["payload"][0])
+    codes = build.stream(frame["payload"], bits, count, (), frame.shape_of("payload")[0])
     if type_[0] == "u":
         numbers = build.cast(codes, "INT32")
     else:  # flipping the top bit adds half of the range, modulo all of it
@@ -131,7 +133,7 @@ def _spread(frame: Frame, x: Tensor) -> Tensor:
     axis %= len(shape)
     if not block:
         return build.reshape(x, *(n if at == axis else 1 for at, n in enumerate(shape)))
-    return frame.repeated(x, frame.shapes["scale"], axis, min(block, shape[axis]), shape[axis])
+    return frame.repeated(x, frame.shape_of("scale"), axis, min(block, shape[axis]), shape[axis])
 
 
 def _interleaved(frame: Frame, part: str, rows: int, outputs: int) -> Tensor:

@@ -16,7 +16,7 @@ from ninfer_core.schemes.ternary.paretoq import STEPS
 def bitnet_hf(frame: Frame) -> Tensor:
     """Code minus one, over the scale or times it; bits 2k of row r hold row r + k rows."""
     build, (outputs, inputs) = frame.build, frame.shape
-    rows = frame.shapes["weight"][0]
+    rows = frame.shape_of("weight")[0]
     words = build.reshape(frame["weight"], 1, rows, inputs)
     lows = build.constant([[[2 * place]] for place in range(4)], "UINT8")
     codes = build.reshape(build.mask(build.right(words, lows), 3), 4 * rows, inputs)
@@ -29,7 +29,7 @@ def bitnet_hf(frame: Frame) -> Tensor:
 def bitnet_i2_s(frame: Frame) -> Tensor:
     """Code minus one, times the scale; a block has its first 32 codes in the top components."""
     build = frame.build
-    blocks = frame.shapes["code_0"][0] // 32
+    blocks = frame.shape_of("code_0")[0] // 32
     planes = [build.reshape(frame[f"code_{place}"], blocks, 1, 32) for place in (0, 32, 64, 96)]
     levels = build.subtract(build.cast(build.concat(planes, 1), "FLOAT"), 1)
     return build.multiply(levels, frame["scale"])
@@ -45,7 +45,7 @@ def paretoq(frame: Frame) -> Tensor:
 def binary_xnor(frame: Frame) -> Tensor:
     """Alpha of the channel where the bit is set, minus alpha where it is not."""
     build, (outputs, inputs) = frame.build, frame.shape
-    signs = build.stream(frame["payload"], 1, inputs, (outputs,), frame.shapes["payload"][1])
+    signs = build.stream(frame["payload"], 1, inputs, (outputs,), frame.shape_of("payload")[1])
     alpha = frame.real_as("alpha", outputs, 1)
     is_set = build.equal(build.cast(signs, "INT32"), 1)
     return build.where(is_set, alpha, build.op("Neg", alpha))
@@ -99,7 +99,7 @@ def rotated(frame: Frame, values: Tensor, rows: int, size: int) -> Tensor:
 def aqlm(frame: Frame) -> Tensor:
     """Sums in the order of the codebooks, then times the scale."""
     build, params = frame.build, frame.params
-    rows, groups, books = frame.shapes["codes"]
+    rows, groups, books = frame.shape_of("codes")
     out_group, in_group = params["out_group"], params["in_group"]
     codes = build.mask(build.cast(frame["codes"], "INT32"), (1 << params["bits"]) - 1)
     total = None

@@ -58,7 +58,7 @@ def _as_half(frame: Frame, words: Tensor) -> Tensor:
 
 def _with_outliers(frame: Frame, values: Tensor) -> Tensor:
     """The row of entry k is how many offsets but the first are at most k."""
-    build, count, rows = frame.build, frame.shapes[OUTLIERS][0], frame.shape[0]
+    build, count, rows = frame.build, frame.shape_of(OUTLIERS)[0], frame.shape[0]
     if not count:
         return values
     words = frame.unsigned(OUTLIERS)

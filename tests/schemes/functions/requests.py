@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -164,6 +165,12 @@ def more() -> Iterator[Request]:
         (96, 32),
         {"bits": 4, "group_size": 64},
     )
+    brain = {
+        "qweight": words(4, 32, dtype=np.int32),
+        "qzeros": words(1, 4, dtype=np.int32),
+        "scales": words(1, 32, dtype=np.uint16).view(ml_dtypes.bfloat16),
+    }
+    yield Request("gptq-bfloat16", gptq, brain, (32, 32), {"bits": 4, "group_size": 32})
     gemv = integer.BY_NAME["awq_gemv"]
     yield Request(
         "awq_gemv",
