@@ -153,4 +153,6 @@ PACK_QUANTIZED = Form(
     encoding="plain",
     fast=fast,
     word=word,
+    notes="A file that also holds weight_g_idx orders its groups by activation, which the tool has given up; it is not read "
+    "by this form, whose groups follow each other.",
 )
