@@ -1,14 +1,28 @@
 """Every setting, read once in `serve`, `worker` and `migrate`, then passed on; nothing else reads the environment."""
 
+import json
 import os
+from dataclasses import fields
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import quote
 
-from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from ninfer_core.schemes.structs.limits import LIMITS, Limits
 
 RECORDS_FILE: Final = "records.sqlite"
+
+
+def _limits(given: object) -> object:
+    # Not left to pydantic-settings, which has an error of its own for text that is no JSON.
+    if isinstance(given, str):
+        given = json.loads(given)
+    unknown = set(given) - {limit.name for limit in fields(Limits)} if isinstance(given, dict) else ()
+    if unknown:
+        raise ValueError(f"no limit of struct types is called {', '.join(sorted(map(str, unknown)))}")
+    return given
 
 
 class Settings(BaseSettings):
@@ -52,6 +66,10 @@ class Settings(BaseSettings):
     )
     max_json_bytes: int = Field(default=16 << 20, ge=1, description="Largest JSON body.")
     max_json_depth: int = Field(default=64, ge=2, description="Deepest nesting of a JSON body.")
+    struct_limits: Annotated[Limits, NoDecode, BeforeValidator(_limits)] = Field(
+        default=LIMITS,
+        description='How much a struct type may ask for, as JSON; what it does not name stays: `{"nesting": 32}`.',
+    )
     max_files: int = Field(default=2_000, ge=1, description="Most files of one artifact or checkpoint.")
     max_page: int = Field(default=1_000, ge=1, description="Most items on one page of a list.")
     heartbeat_seconds: float = Field(default=1.0, gt=0, description="How often a worker says that it lives.")

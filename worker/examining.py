@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 from ninfer_core.findings import Findings
 from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.io import chunks, read
+from ninfer_core.schemes.structs.limits import Limits
 from service.blobs import BlobStore
 from worker.errors import ContentDamaged
 from worker.sources import StoredFile
@@ -93,13 +94,13 @@ def _digests(request: Request) -> Iterator[tuple[str, str]]:
             yield name, request[name]
 
 
-def examined(request: Request, content: Content, ticket: Ticket) -> dict[str, Any]:
+def examined(request: Request, content: Content, ticket: Ticket, limits: Limits) -> dict[str, Any]:
     """The document of the check, with a verdict that says `incomplete` where something asked for was not looked at.
 
-    Raises: ContentDamaged, CannotRead, Cancelled.
+    `limits` are those of struct types. Raises: ContentDamaged, CannotRead, Cancelled.
     """
     content.require_sound(ticket)
-    return _parts(request, content, ticket) if "form" in request else _struct(content)
+    return _parts(request, content, ticket) if "form" in request else _struct(content, limits)
 
 
 def _parts(request: Request, content: Content, ticket: Ticket) -> dict[str, Any]:
@@ -164,11 +165,11 @@ def _parts(request: Request, content: Content, ticket: Ticket) -> dict[str, Any]
     return document
 
 
-def _struct(content: Content) -> dict[str, Any]:
+def _struct(content: Content, limits: Limits) -> dict[str, Any]:
     from ninfer_core.schemes.struct_checking import check_text, struct_json
 
     with content.file("payload") as file:
         payload = None if file is None else read(file, 0, file.size)
     with content.file("struct") as file:
         text = b"" if file is None else read(file, 0, file.size)
-    return struct_json(check_text(text, "struct", payload))
+    return struct_json(check_text(text, "struct", payload, limits))

@@ -67,6 +67,7 @@ _DEFAULTS = {
     "database_url": "SQLite in the data folder",
     "engine_database_url": "as the records",
     "threads": "one for each processor",
+    "struct_limits": "those of [struct types](structs.md#limits)",
 }
 
 

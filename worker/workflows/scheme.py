@@ -36,7 +36,7 @@ def _check(context: Context, job_id: str) -> Answer:
 
         def inside() -> dict[str, Any]:
             with context.watch.ticket(job_id, 0) as ticket:
-                return examined(job.request, content, ticket)
+                return examined(job.request, content, ticket, context.settings.struct_limits)
 
         document = context.on_shard_thread(inside)
 

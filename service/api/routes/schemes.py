@@ -98,11 +98,11 @@ def one(
     openapi_extra=document_body("A document of struct types, see docs/schemes.md.", examples.STRUCT),
     responses=describe(TooSlow, BodyTooLarge, MediaTypeUnsupported),
 )
-def check_struct(text: TextBody, caller: CallerParam) -> StructRead:
+def check_struct(text: TextBody, parts: PartsParam, caller: CallerParam) -> StructRead:
     """The body is the document. Every fault comes back as a finding, with the size and the leaves where there are none."""
     from ninfer_core.schemes.struct_checking import check_text, struct_json
 
-    return StructRead.model_validate(struct_json(check_text(text)))
+    return StructRead.model_validate(struct_json(check_text(text, limits=parts.settings.struct_limits)))
 
 
 @router.get("/scheme-checks", summary="Checks of schemes, newest first", responses=describe(InvalidRequest))

@@ -1,6 +1,7 @@
 """The catalogue over HTTP, checks by it as jobs, and struct types checked at once."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from ninfer_core.formats import FORMATS
 from ninfer_core.schemes.catalogue import SCHEMES
+from ninfer_core.schemes.structs.limits import Limits
 from service.api import examples
 from service.records import jobs, scheme_checks
 from tests.service.api.world import World
@@ -174,6 +176,17 @@ def test_struct_types_are_checked_at_once(api: World, kind: str) -> None:
             assert f"struct.{case['code']}" in said, case["name"]
         tried += 1
     assert tried >= 3
+
+
+def test_struct_types_are_checked_under_the_service_s_limits(api: World) -> None:
+    case = next(case for case in CASES["accept"] if case["name"] == "point2d")
+    settings = api.parts.settings.model_copy(update={"struct_limits": Limits(leaves=1)})
+    api.app.state.parts = replace(api.parts, settings=settings)
+    try:
+        found = api.call("POST", "/v1/struct-checks", json=case).json()
+    finally:
+        api.app.state.parts = api.parts
+    assert [finding["code"] for finding in found["findings"]] == ["struct.limit_leaves"]
 
 
 def test_a_body_that_is_no_document_is_an_answer_too(api: World) -> None:
