@@ -15,13 +15,17 @@ Decoder = Callable[[Parts], NDArray[np.float32]]
 """Stored arrays to binary32 values, in any shape."""
 
 
-def gguf(block: str) -> Decoder | None:
-    """The numpy decoder of the package gguf."""
+def gguf(block: str, block_bytes: int) -> Decoder | None:
+    """The numpy decoder of the package gguf, which has none for some types."""
     try:
         from gguf import GGMLQuantizationType, quants
     except ImportError:
         return None
     kind = GGMLQuantizationType[block]
+    try:
+        quants.dequantize(np.zeros(block_bytes, np.uint8), kind)
+    except NotImplementedError:
+        return None
     return lambda parts: quants.dequantize(parts["payload"], kind)
 
 

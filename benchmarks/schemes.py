@@ -60,9 +60,11 @@ def works() -> Iterator[Work]:
             records = block.records(bytes_of(ROWS * COLUMNS // block.values * block.bytes))
             for name in block.scales:
                 records[name] = halves(len(records)).view(np.uint16)
+            if block.name == "IQ1_M":  # whose scale is the top nibbles of four words
+                records["scales"] = records["scales"] & 0x0FFF | np.array([0, 0, 0, 0x2000], np.uint16)
             buffers.append({"payload": records.view(np.uint8)})
         others = {
-            "gguf, numpy": peers.gguf(block.name),
+            "gguf, numpy": peers.gguf(block.name, block.bytes),
             "ggml, C": peers.ggml(block.id, block.bytes, block.values),
         }
         yield Work(form_name(block), shape, tuple(buffers), {}, others)
