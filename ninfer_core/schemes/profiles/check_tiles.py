@@ -9,6 +9,7 @@ from ninfer_core.schemes.profiles.faults import Faults
 from ninfer_core.schemes.profiles.model import Linear, Quantization, Rotation, ScaleFloat, Tiling
 from ninfer_core.schemes.profiles.numbers import finite, is_integer
 from ninfer_core.schemes.profiles.tiles import cut
+from ninfer_core.schemes.structs.limits import LIMITS
 
 
 def check_tiling(kind: Tiling, shape: Shape, faults: Faults) -> None:
@@ -29,6 +30,9 @@ def check_tiling(kind: Tiling, shape: Shape, faults: Faults) -> None:
     alike = quantizations == 1
     if (quantizations > tiles and not alike) or (kind.stacked and quantizations != tiles):
         faults.add("elements_illegal", "elem_quant", "not one for each tile", tiles, quantizations)
+    if not alike and not kind.stacked and tiles > LIMITS.fields:
+        message = "tiles of several quantizations have a field each"
+        faults.add("elements_illegal", "elem_quant", message, f"up to {LIMITS.fields:,} tiles", tiles)
     if kind.stacked and (kind.axes or not all(map(_stacks, kind.elem_quant)) or not _alike(kind)):
         message = (
             "only linear tiles of a flattened tensor, alike but for scale and zero point, share their codes"

@@ -40,17 +40,21 @@ def check(quantization: Quantization, shape: Shape) -> Faults:
     if not all(whole(size) for size in shape):
         faults.add("count_not_concrete", "shape", "a dimension is no number", "counts", list(shape))
         return faults
-    _check_level(quantization, shape, faults, 0)
+    _check_level(quantization, shape, faults, 0, 0)
     return faults
 
 
 MAX_LEVELS: Final = 16
+MAX_DIMENSIONS: Final = 56  # an array has 64, and a step adds a few
 
 
-def _check_level(quantization: Quantization, shape: Shape, outer: Faults, level: int) -> None:
+def _check_level(quantization: Quantization, shape: Shape, outer: Faults, level: int, around: int) -> None:
+    """One level and those below; `around` counts the dimensions of the tiles that it stands in."""
     faults = Faults(quantization.name, outer.findings)
-    if level > MAX_LEVELS:
-        faults.add("elements_illegal", "", f"more than {MAX_LEVELS} levels", MAX_LEVELS, level)
+    if level > MAX_LEVELS or around + 2 * len(shape) > MAX_DIMENSIONS:
+        message = f"{level} levels with {around + len(shape)} dimensions are more than can be laid out here"
+        expected = f"{MAX_LEVELS} levels, {MAX_DIMENSIONS} dimensions with those of tiles twice"
+        faults.add("elements_illegal", "", message, expected, around + 2 * len(shape))
         return
     if quantization.data_type is not None and not is_float(quantization.data_type):
         expected = "a floating-point scalar"
@@ -71,10 +75,11 @@ def _check_level(quantization: Quantization, shape: Shape, outer: Faults, level:
     kind = quantization.kind
     _CHECKS[type(kind)](kind, shape, faults)
     if isinstance(kind, Tiling) and not faults.any:
+        tiles = cut(kind, shape)
         for element in kind.elem_quant:
-            _check_level(element, cut(kind, shape).tile, faults, level + 1)
+            _check_level(element, tiles.tile, faults, level + 1, around + len(tiles.grid))
     if isinstance(kind, Sparse) and not faults.any:
-        _check_level(kind.base, shape, faults, level + 1)
+        _check_level(kind.base, shape, faults, level + 1, around)
 
 
 def _check_linear(kind: Linear, shape: Shape, faults: Faults) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from ninfer_core.schemes.profiles.checks import PREFIX
 from ninfer_core.schemes.profiles.faults import refusal
 from ninfer_core.schemes.profiles.parameters import Read, of_constant, of_entry
-from ninfer_core.schemes.run import SchemeRefused
+from ninfer_core.schemes.run import MAX_RANK, SchemeRefused
 from ninfer_core.schemes.structs.leaves import LEAVES
 from ninfer_core.schemes.structs.model import (
     Array,
@@ -52,6 +52,15 @@ class Level:
     def list(self, name: str, dtype: str) -> tuple[Any, ...]:
         """A parameter that is a list, empty where it is absent."""
         return self.read.take(name, dtype) or ()
+
+    def axis(self) -> int:
+        """The axis of a quantization. Raises: SchemeRefused where no tensor has so many."""
+        number: int = self.need("axis", "INT32")
+        if not -1 <= number < MAX_RANK:
+            raise refusal(
+                self.name, "axis_out_of_range", "axis", "no axis of a tensor", f"-1 to {MAX_RANK - 1}", number
+            )
+        return number
 
     def scalar_type(self, name: str) -> str:
         """A parameter that is the number of a scalar type. Raises: SchemeRefused."""

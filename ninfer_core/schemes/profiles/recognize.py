@@ -113,7 +113,7 @@ def _linear(level: Level) -> tuple[Kind, Shape]:
     zero = level.list("zero_point", "INT64")
     parameter_is_one = not level.has("zero_point") and len(zero) == 1
     leaf, counts, values = _codes(level, "values", bits)
-    axis = level.need("axis", "INT32")
+    axis = level.axis()
     point: int | tuple[int, ...] = zero[0] if parameter_is_one else zero
     kind = Linear(storage_type, bits, symmetric, scale, point, axis, _override(leaf, storage_type, bits))
     if stored and axis >= 0 and channels and channels[0] and len(counts) == 1:
@@ -124,7 +124,7 @@ def _linear(level: Level) -> tuple[Kind, Shape]:
 
 def _stacked(level: Level) -> tuple[Kind, Shape]:
     storage_type, bits = level.scalar_type("storage_type"), level.need("bits", "INT32")
-    symmetric, axis = level.need("symmetric", "BOOL"), level.need("axis", "INT32")
+    symmetric, axis = level.need("symmetric", "BOOL"), level.axis()
     tile_shape = level.list("tile_shape", "INT64")
     scales, zeros = level.list("scales", "FLOAT"), level.list("zero_points", "INT64")
     leaf, counts, _ = _codes(level, "values", bits)

@@ -66,7 +66,7 @@ def structured_block(level: Level, declared: Declared) -> tuple[Kind, Shape]:
         scatter = Scatter(
             *(level.need(f"scatter_{part}", "INT32") for part in ("group_size", "vector_size", "stride"))
         )
-    axis = level.need("axis", "INT32") if level.has("axis") else None
+    axis = level.axis() if level.has("axis") else None
     name = "STRUCTURED_BLOCK_LAYOUT"
     if order == "SEQUENTIAL":
         layout, described, blocks = _regions(level, size)

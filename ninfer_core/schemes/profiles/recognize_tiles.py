@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Callable
-from typing import Final
 
 from ninfer_core.schemes.form import Shape
 from ninfer_core.schemes.profiles.level import Level, level_of
 from ninfer_core.schemes.profiles.model import Kind, Quantization, Tiling
+from ninfer_core.schemes.run import MAX_RANK
 from ninfer_core.schemes.structs.model import Declared
 
-MAX_RANK: Final = 16
 Inner = Callable[[int, bool], tuple[Quantization, Shape]]  # the flag: its tile's shape stands in it
 
 

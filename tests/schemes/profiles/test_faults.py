@@ -96,6 +96,8 @@ FAULTS: tuple[tuple[str, Any, Shape], ...] = (
     ("elements_illegal", Tiling((4,), ()), (8,)),
     ("elements_illegal", Tiling((4,), (Quantization(LINEAR), Quantization(Cast("FLOAT")))), (4,)),
     ("elements_illegal", Tiling((4,), (Quantization(Cast("FLOAT")),), stacked=True), (4,)),
+    ("elements_illegal", Tiling((1,), (Quantization(LINEAR), Quantization(Cast("FLOAT")))), (1 << 40,)),
+    ("elements_illegal", LINEAR, (1,) * 40),
     ("name_taken", Tiling((4,), (Quantization(LINEAR, "TILED"),)), (8,)),
     ("fields_overlap", layout(CODE, replace(SIGN, bit_offset=255), SCALE), (256,)),
     ("field_illegal", layout(CODE, CODE, SCALE), (256,)),

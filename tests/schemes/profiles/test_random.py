@@ -12,7 +12,7 @@ from ninfer_core.schemes.form import Shape
 from ninfer_core.schemes.profiles.describe import describe, normalized
 from ninfer_core.schemes.profiles.dispatch import decode, dequantize
 from ninfer_core.schemes.profiles.functions import decoder_of
-from ninfer_core.schemes.profiles.model import Quantization
+from ninfer_core.schemes.profiles.model import Linear, Quantization, ScaleFloat
 from ninfer_core.schemes.profiles.rules import check_words
 from ninfer_core.schemes.profiles.translate import translate
 from ninfer_core.schemes.run import SchemeRefused
@@ -22,7 +22,7 @@ from ninfer_core.schemes.structs.view import view
 from tests.schemes.literal.cases import words
 from tests.schemes.profiles.strategies import profiles
 
-SETTINGS = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @SETTINGS
@@ -109,6 +109,22 @@ def _changed(declaration: Declaration, data: st.DataObject) -> Declaration:
     fields = list(type_.fields)
     fields[place] = Field(field.name, constant=constant)
     return replace(declaration, type=Structure(tuple(fields)))
+
+
+def test_an_axis_beyond_any_tensor_is_refused_before_a_shape_is_made() -> None:
+    declared = translate(Quantization(Linear("INT8", 8, True, ScaleFloat(1.0))), (8,))
+    type_ = declared.declarations[0].type
+    assert isinstance(type_, Structure)
+    fields = [
+        replace(item, constant=replace(item.constant, data=b"\0\0\0\x7f"))
+        if item.name == "axis" and item.constant
+        else item
+        for item in type_.fields
+    ]
+    strange = replace(declared.declarations[0], type=Structure(tuple(fields)))
+    with pytest.raises(SchemeRefused) as refused:
+        describe(replace(declared, declarations=(strange,)))
+    assert [item.code for item in refused.value.findings] == ["profile.axis_out_of_range"]
 
 
 def test_a_type_of_another_shape_is_refused() -> None:
