@@ -1,8 +1,9 @@
 """What a person gives to a form: a shape, parameters and files, read into the values that forms take."""
 
+import math
 import re
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,8 +63,11 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _plain(value: strict_json.Json) -> Any:
-    if isinstance(value, strict_json.Real):
-        return value.value
+    if isinstance(value, strict_json.Real | strict_json.Huge):
+        number = float(value.text)
+        if not math.isfinite(number):
+            raise Usage(f"--params: {value.text} is beyond any number")
+        return number
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
@@ -97,10 +101,10 @@ def _number(parameter: Parameter, text: str, whole: bool) -> int | float:
     if _INTEGER.fullmatch(text):
         return int(text)
     if not whole:
-        try:
-            return float(text)
-        except ValueError:
-            pass
+        with suppress(ValueError):
+            number = float(text)
+            if math.isfinite(number):
+                return number
     raise Usage(f"--params {parameter.name} is {'an integer' if whole else 'a number'}, not {text!r}")
 
 

@@ -1,5 +1,7 @@
 """`ninfer-gate schemes decode`, `encode` and `check`: stored arrays and the values they mean."""
 
+import math
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -20,7 +22,7 @@ from ninfer_core.schemes.checking import SCHEME_CHECK_SCHEMA, Checked, Stored, c
 from ninfer_core.schemes.form import Array, Form, Shape
 from ninfer_core.schemes.reading import file_kind, read_array
 from service.cli.failures import Task, guarded
-from service.cli.interrupts import ignore
+from service.cli.interrupts import Interrupted, ignore, signal_number
 from service.cli.output import JsonTarget, json_target, new_file, no_document, not_empty
 from service.cli.schemes_inputs import no_such, read_params, read_parts, read_shape
 from service.text import seconds, size
@@ -64,7 +66,7 @@ def decode(given: Given, out: str) -> int:
         if checked.verdict == "failed" or checked.shape is None:
             return _refused(path, checked.findings)
         values = run.decode(value.form, value.parts, checked.shape, value.params)
-        _publish(path, _npy(values))
+        _publish(path, *_npy(values))
         return _written(path, f"{values.dtype} {shape_text(values.shape)}", begin, checked.findings)
 
     return guarded(Task("schemes decode", f"decoding {given.name}", _NOTHING_KEPT), work)
@@ -98,7 +100,7 @@ def encode(name: str, values: str, params: Sequence[str], out: str) -> int:
         except run.SchemeRefused as refused:
             return _refused(path, tuple(refused.findings))
         archive = file_kind(out) == "npz" or single is None
-        _publish(path, _npz(parts) if archive else np.ascontiguousarray(parts[single or ""]).tobytes())
+        _publish(path, _npz(parts) if archive else parts[single or ""])
         listed = ", ".join(f"{part} {array.dtype} {shape_text(array.shape)}" for part, array in parts.items())
         return _written(path, listed, begin, ())
 
@@ -111,6 +113,8 @@ def check(given: Given, reference: str | None, within: float, source: str | None
     def work() -> int:
         inputs = [Path(text.partition("=")[2] or text) for text in given.inputs]
         target = json_target(json, [*inputs, *(Path(path) for path in (reference, source) if path)])
+        if not math.isfinite(within):
+            raise Usage("--within is a number: nothing is infinitely far from what it should be")
         if within and reference is None:
             raise Usage("--within says how far values may be from a reference; give --reference")
         begin = time.monotonic()
@@ -166,10 +170,12 @@ def _array(path: str, option: str, findings: Findings) -> Array | None:
         return read_array(source, findings)
 
 
-def _npy(array: Array) -> bytes:
+def _npy(array: Array) -> tuple[bytes, Array]:
+    """The header of a NumPy file, and what follows it."""
     stream = BytesIO()
-    np.save(stream, array, allow_pickle=False)
-    return stream.getvalue()
+    shown = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}
+    np.lib.format.write_array_header_1_0(stream, shown)
+    return stream.getvalue(), array
 
 
 def _npz(parts: Mapping[str, Array]) -> bytes:
@@ -178,12 +184,25 @@ def _npz(parts: Mapping[str, Array]) -> bytes:
     return stream.getvalue()
 
 
-def _publish(path: Path, content: bytes) -> None:
-    new = NewFile(path, len(content))
+def _publish(path: Path, *pieces: bytes | Array) -> None:
+    """A new file out of pieces, one after another. Raises: CannotWrite."""
+    views = [
+        piece if isinstance(piece, bytes) else np.ascontiguousarray(piece).reshape(-1).view(np.uint8).data
+        for piece in pieces
+    ]
+    new = NewFile(path, sum(map(len, views)))
     try:
-        new.write(content, 0)
+        at = 0
+        for view in views:
+            new.write(view, at)
+            at += len(view)
         publish([new])
         ignore()  # the file is there: nothing may claim that it is not
+    except KeyboardInterrupt as interrupt:
+        if os.path.lexists(path):
+            kept = f"The file was written all the same, and is whole: {path}."
+            raise Interrupted(signal_number(interrupt), kept) from interrupt
+        raise
     finally:
         new.close()
 

@@ -58,7 +58,14 @@ def _line(scheme: Scheme) -> tuple[str, ...]:
 
 
 def show_in_full(scheme: Scheme, shown: Sequence[Shown]) -> None:
-    """A scheme: its forms in a table where there are several, and the main one of them in full."""
+    """A scheme: its forms in a table where there are several, and the main one of them in full.
+
+    Raises: SchemeRefused, StructFault for a shape that the form does not take, before anything is printed.
+    """
+    rows = [("form", "kind", "bits", "encode", "what it is"), *map(_form_line, shown)]
+    main = next((one for one in shown if one.form.name == scheme.name), None)
+    main = main or next((one for one in shown if one.form.kind == "file"), shown[0])
+    layout = main.layout
     out = console()
     out.print(hanging("  ", scheme.name, out.width, "bold"))
     for label, text in _facts(scheme):
@@ -66,22 +73,16 @@ def show_in_full(scheme: Scheme, shown: Sequence[Shown]) -> None:
     for index, text in enumerate(scheme.contradictions):
         lead = Text(f"  {'' if index else 'beware'}".ljust(13), "dim")
         out.print(hanging(lead, text, out.width))
-    if not shown:
-        return
     if len(shown) > 1:
         out.print()
-        rows = [("form", "kind", "bits", "encode", "what it is"), *map(_form_line, shown)]
         _table(out, rows, (1,))
-    main = next((one for one in shown if one.form.name == scheme.name), None)
-    main = main or next((one for one in shown if one.form.kind == "file"), shown[0])
     out.print()
-    _show_form(out, main)
+    _show_form(out, main, layout)
     if len(shown) > 1:
-        out.print()
         others = ", ".join(one.form.name for one in shown if one is not main)
-        out.print(
-            hanging(Text("  Next: ", "dim"), f"ninfer-gate schemes show NAME, of {others}", out.width, "dim")
-        )
+        text = f"ninfer-gate schemes show NAME, of {others}"
+        out.print()
+        out.print(hanging(Text("  Next: ", "dim"), text, out.width, "dim"))
 
 
 def _form_line(shown: Shown) -> tuple[str, ...]:
@@ -113,7 +114,7 @@ def _facts(scheme: Scheme) -> Iterator[tuple[str, str]]:
         yield "not to be", scheme.apart
 
 
-def _show_form(out: Console, shown: Shown) -> None:
+def _show_form(out: Console, shown: Shown, layout: Box) -> None:
     form = shown.form
     kind = "the catalogue's own structure" if form.kind == "literal" else "as files hold it"
     out.print(styled("  ", (form.name, "bold"), f"   {kind}"))
@@ -132,11 +133,11 @@ def _show_form(out: Console, shown: Shown) -> None:
         _show_parameters(out, shown)
     bits = sum(part_bits(form, shown.example).values())
     weight = f"{shape_text(shown.example.shape)} over [{', '.join(form.axes)}]"
-    per = f"{rounded(bits_per_weight(form, shown.example))} bits per weight" if bits else "nothing"
+    per = f"{rounded(bits_per_weight(form, shown.example))} bits per weight"
     out.print(
         hanging(Text("    takes      ", "dim"), f"{number(-(-bits // 8))} bytes, {per}: {weight}", out.width)
     )
-    _show_layout(out, shown.layout)
+    _show_layout(out, layout)
     word = shown.word
     if word is not None:
         _show_word(out, word)

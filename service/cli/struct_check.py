@@ -20,7 +20,7 @@ from service.cli.failures import Task, guarded
 from service.cli.output import JsonTarget, json_target, no_document, not_empty
 
 MAX_DOCUMENT_BYTES = 256 << 20  # constants of 64 MiB are spelled in less
-INCOMPLETE = 3
+_CODES = {"passed": 0, "failed": 1, "incomplete": 3}
 
 
 def check(path: str, payload: str | None, limit: int | None, json: str | None) -> int:
@@ -37,16 +37,13 @@ def check(path: str, payload: str | None, limit: int | None, json: str | None) -
                 raise Usage("--payload is of one value, and this is a file of cases")
             return _cases(path, cases, target, limit)
         checked, unchecked = _one(Path(path), cases or read_document(text, name), payload)
-        code = 1 if checked.verdict == "failed" else INCOMPLETE if unchecked else 0
         if target is not None:
-            document = struct_json(checked)
-            verdict = "incomplete" if code == INCOMPLETE else checked.verdict
-            target.write({**document, "verdict": verdict, "unchecked": unchecked})
+            target.write({**struct_json(checked), "unchecked": unchecked})
         if target is None or not target.alone:
             from service.cli.struct_view import show_checked
 
             show_checked(path, checked, unchecked, limit)
-        return code
+        return _CODES[checked.verdict]
 
     def failed(verdict: str, code: str, message: str) -> dict[str, Any]:
         return no_document(STRUCT_CHECK_SCHEMA, verdict, code, message)

@@ -42,7 +42,7 @@ def show_checked(path: str, checked: CheckedStruct, unchecked: str | None, limit
     out.print()
     if checked.verdict == "failed":
         out.print(styled("  ", ("FAILED", "bold red"), f"; {count_line(checked.findings)}."))
-    elif unchecked:
+    elif checked.verdict == "incomplete":
         out.print(
             styled("  ", ("incomplete", "bold yellow"), "; the type is sound, the payload was not seen.")
         )

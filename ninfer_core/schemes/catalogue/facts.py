@@ -12,7 +12,7 @@ from ninfer_core.schemes.catalogue.examples import UNPACKED, Example, examples_o
 from ninfer_core.schemes.catalogue.forms import forms_of
 from ninfer_core.schemes.drawing import Box
 from ninfer_core.schemes.form import REQUIRED, Form, Kind, Parameter, Part
-from ninfer_core.schemes.run import complete
+from ninfer_core.schemes.run import complete, refuse_shape
 
 
 def part_bits(form: Form, example: Example) -> dict[str, int]:
@@ -26,7 +26,9 @@ def part_bits(form: Form, example: Example) -> dict[str, int]:
 
 
 def bits_per_weight(form: Form, example: Example) -> Fraction:
-    """Stored bits over weights, exactly. Raises: SchemeRefused."""
+    """Stored bits over weights, exactly. Raises: SchemeRefused, also where there is no weight."""
+    if not math.prod(example.shape):
+        raise refuse_shape(form.name, example.shape, "at least one value")
     return Fraction(sum(part_bits(form, example).values()), math.prod(example.shape))
 
 
