@@ -13,6 +13,7 @@ from ninfer_core.schemes.profiles.model import (
     ScaleVector,
     Tiling,
 )
+from ninfer_core.schemes.run import refuse_parameter
 
 _SCALE: Final = "the constant scale of all values (R7)"
 _ZERO: Final = "the constant zero point of all values"
@@ -110,9 +111,14 @@ def _smoothquant(shape: Shape, params: Params) -> Quantization:
 
 def _gptq(leaf: str | None) -> Callable[[Shape, Params], Quantization]:
     def build(shape: Shape, params: Params) -> Quantization:
+        scales, zeros = params["scales"], params["zero_points"]
+        if len(scales) != len(zeros):
+            raise refuse_parameter(
+                "gptq_1024_group128", "zero_points", f"one for each of {len(scales)} scales", len(zeros)
+            )
         elements = tuple(
             Quantization(Linear("INT4", 4, False, ScaleFloat(scale), zero, -1, leaf))
-            for scale, zero in zip(params["scales"], params["zero_points"], strict=False)
+            for scale, zero in zip(scales, zeros, strict=True)
         )
         return Quantization(Tiling((128,), elements, stacked=True), "GPTQ_INT4_1024_GROUP128")
 

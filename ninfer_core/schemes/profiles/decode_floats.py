@@ -30,7 +30,7 @@ def floating_point(ops: Ops[T], kind: FloatingPoint, shape: Shape, place: Place)
         if kind.unit is not None and units * kind.packed_count != values:
             flat = ops.reshape(held, *place.batch, units * kind.packed_count)
             held = ops.cut(flat, len(place.batch), 0, values)
-        if kind.parameter is not None:
+        if kind.parameter is not None and len(shape) == 1:
             return held  # of as many values as the count says; a function need not know the number
     made = ops.reshape(held, *place.batch, *shape)
     if kind.scale is None:

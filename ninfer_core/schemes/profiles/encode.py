@@ -65,7 +65,7 @@ class _Encoder:
             case Linear():
                 self._linear(kind, x, shape, at)
             case Codebook():
-                codebook(self.words, kind, x.reshape(*batch, -1) if x.size else x.reshape(*batch, 0), at)
+                codebook(self.words, kind, x.reshape(*batch, math.prod(shape)), at)
             case FloatingPoint():
                 floating_point(self.words, kind, x, shape, path)
             case Sparse():

@@ -42,7 +42,7 @@ def codebook(words_by_path: dict[str, Array], kind: Codebook, x: Values, at: str
         x = over(x, scales[..., None])
     elif kind.scale is not None:
         x = over(x, constant_scale(kind.scale, (), -1))
-    codes = entries(x.reshape(*batch, -1, kind.vector), table)
+    codes = entries(x.reshape(*batch, x.shape[-1] // kind.vector, kind.vector), table)
     if kind.index_bits:
         held = words_of(codes, kind.index_bits)
     else:
@@ -50,8 +50,9 @@ def codebook(words_by_path: dict[str, Array], kind: Codebook, x: Values, at: str
         units = -(-codes.shape[-1] // digits)
         padded = np.zeros((*batch, units * digits), np.int64)
         padded[..., : codes.shape[-1]] = codes
-        held = units_of(padded.reshape(*batch, units, digits), kind.entries, size)
-    words_by_path[f"{at}indices"] = held.reshape(*batch, -1)
+        packed = units_of(padded.reshape(*batch, units, digits), kind.entries, size)
+        held = packed.reshape(*batch, units * size)
+    words_by_path[f"{at}indices"] = held
 
 
 def floating_point(
@@ -72,7 +73,7 @@ def floating_point(
     except ValueError as fault:
         raise CannotEncode(str(fault)) from fault
     if kind.carrier == "native":
-        words_by_path[f"{at}values"] = codes.reshape(*batch, *(shape if batch else (-1,)))
+        words_by_path[f"{at}values"] = codes.reshape(*batch, *(shape if batch else (codes.size,)))
     elif kind.carrier == "bytes":
         words_by_path[f"{at}values"] = words_of(codes, kind.bits)
     else:
@@ -118,19 +119,23 @@ def structured_block(
     blocks = block_count(kind, shape)
     moved = x if kind.axis is None else np.moveaxis(x, len(batch) + kind.axis, -1)
     run = math.prod(shape) if kind.axis is None else shape[kind.axis]
-    rows = moved.reshape(*batch, -1, run) if x.size else np.zeros((*batch, 0, run), np.float32)
+    runs = 1 if kind.axis is None else math.prod(shape[: kind.axis] + shape[kind.axis + 1 :])
+    rows = moved.reshape(*batch, runs, run)
     padded = np.zeros((*rows.shape[:-1], -(-run // size) * size), np.float32)
     padded[..., :run] = rows
     held = padded.reshape(*batch, blocks, size)
     finite(held)
     table = np.asarray(kind.codebook_data, np.float32).reshape(-1, kind.codebook_vector_size)
-    largest = np.abs(held).max(axis=-1, initial=0.0) / np.abs(table).max()
+    top = np.abs(table).max()
+    if not top:
+        raise CannotEncode("every entry of the codebook is 0")
+    largest = np.abs(held).max(axis=-1, initial=0.0) / top
     words, scales = scale_words(largest.astype(np.float32), leaf, Fraction(1))
     held = over(held, scales[..., None])
     if scatter is not None:
-        apart = held.reshape(*batch, blocks, -1, scatter.vector_size, scatter.stride)
+        apart = held.reshape(*batch, blocks, size // scatter.group_size, scatter.vector_size, scatter.stride)
         held = np.swapaxes(apart, -1, -2)
-    picks = entries(held.reshape(*batch, blocks, -1, kind.codebook_vector_size), table)
+    picks = entries(held.reshape(*batch, blocks, size // table.shape[1], table.shape[1]), table)
     prefix = at if kind.bare or kind.storage_order == "SEQUENTIAL" else f"{at}blocks."
     name = scale.name if scale is not None else ""
     words_by_path[f"{prefix}{name}"] = words if scale is not None and scale.scalar else words[..., None]
@@ -152,7 +157,9 @@ def _fields(words_by_path: dict[str, Array], kind: StructuredBlock, picks: Array
             if width < 8:
                 shifts = np.arange(0, 8, width, dtype=np.uint8)
                 spread = stream[..., None] >> shifts & np.uint8((1 << width) - 1)
-                stream = spread.reshape(*stream.shape[:-1], -1)[..., : field.bits // width]
+                stream = spread.reshape(*stream.shape[:-1], stream.shape[-1] * (8 // width))[
+                    ..., : field.bits // width
+                ]
             words_by_path[f"{prefix}{field.name}"] = stream
         else:
             words_by_path[f"{prefix}{field.name}"] = part[..., 0] if field.scalar else part

@@ -47,7 +47,8 @@ def decoder_of(quantization: Quantization, declared: Declared, logical: Shape) -
     inputs = {plan.path: tensor for plan, tensor in zip(plans, builder.inputs, strict=True)}
     made = Walk(NodeOps(builder, inputs)).values(quantization, logical, root_place(declared))
     output = builder.cast(made, quantization.data_type or "FLOAT")
-    return builder.finish(output, logical if parameter is None else (parameter,))
+    any_count = parameter is not None and len(logical) == 1
+    return builder.finish(output, (parameter or "",) if any_count else logical)
 
 
 def with_decoder(quantization: Quantization, logical: Shape) -> Declared:

@@ -1,6 +1,6 @@
 """One declaration of a struct type, taken apart: payload fields by name, parameters, and whatever nobody asked for."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ninfer_core.schemes.profiles.checks import PREFIX
@@ -30,8 +30,6 @@ class Level:
     read: Read
     metadata: list[tuple[str, str]]
     bare: bool
-    padded: bool = False
-    taken: set[str] = field(default_factory=set)
 
     @property
     def name(self) -> str:
@@ -132,5 +130,5 @@ def level_of(declaration: Declaration) -> Level:
             raise refusal(declaration.name or "a declaration", "metadata_illegal", key, message)
         read.constants[parameter.name] = parameter
         read.kept.add(parameter.name)
-    padded = payload.pop("padding", None) is not None
-    return Level(declaration, payload, read, metadata, structure is None, padded)
+    payload.pop("padding", None)  # translating again proves that it belongs there
+    return Level(declaration, payload, read, metadata, structure is None)

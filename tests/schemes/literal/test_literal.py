@@ -140,3 +140,47 @@ def test_the_payload_says_the_shape_where_it_can(case: Literal) -> None:
     if case.payload.size % 2 == 0 and case.form.startswith(("tq", "iq", "mx", "nvfp4", "q", "stq")):
         with pytest.raises(run.SchemeRefused):
             run.implied_shape(form, {"payload": case.payload[:-1]}, case.params)
+
+
+NEAREST = (
+    "q2_k_literal", "q3_k_literal", "q5_k_literal", "exl3_literal", "awq_block128_declared_int4", "int8_symmetric",
+    "fp8_e4m3_per_tensor", "nf4_literal", "ternary_1_58", "binary_literal", "fp6_llm_literal",
+    "float6_e3m2_declared_order_ieee", "float6_e3m2_tensor_1000",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NEAREST)
+def test_no_other_code_is_nearer(name: str) -> None:
+    form = BY_NAME[name]
+    case = next(case for case in literals() if case.form == name)
+    random = np.random.default_rng(2026)
+    payload = random.integers(0, 256, case.payload.size * 8, dtype=np.uint8)
+    shape = run.implied_shape(form, {"payload": payload}, case.params)
+    levels = run.decode(form, {"payload": payload}, shape, case.params)
+    levels = np.unique(levels[np.isfinite(levels)].astype(np.float64))
+    values = (random.normal(0, float(np.abs(levels).max()) / 2, 768)).astype(np.float32)
+    coded = run.decode(form, run.encode(form, values, case.params), values.shape, case.params)
+    best = np.abs(levels - values.astype(np.float64)[:, None]).min(axis=1)
+    # Codes are rounded from values over the scale in binary32: a tie may fall on either side by that much.
+    slack = 1e-6 * float(np.abs(levels).max())
+    assert (np.abs(coded.astype(np.float64) - values) <= best + slack).all()
+
+
+@pytest.mark.parametrize("shape", [(0,), (), (1,), (7,), (257,), (3, 5), (5, 0)])
+def test_any_shape_is_laid_out_or_refused(shape: tuple[int, ...]) -> None:
+    held = 0
+    for case in literals():
+        form = BY_NAME[case.form]
+        params = case.params | ({"outliers": 0} if case.form == "spqr_literal" else {})
+        try:
+            size = form.stored(shape, run.complete(form, params))["payload"]
+        except run.SchemeRefused:
+            continue
+        held += 1
+        payload = np.zeros(size, np.uint8)
+        if case.form != CUSTOM:
+            assert run.decode(form, {"payload": payload}, shape, params).shape == shape
+        assert run.check(form, {"payload": payload}, shape, params) == []
+        if form.encode:
+            assert run.encode(form, np.zeros(shape, np.float32), params)["payload"].shape == size
+    assert held >= 30
