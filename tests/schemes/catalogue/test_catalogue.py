@@ -1,11 +1,13 @@
 """The catalogue against its forms, against the figures that were published, and against the registries it stands apart from."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
 
+from ninfer_core.containers.ninfer import read_artifact
 from ninfer_core.encoders import PROFILES
 from ninfer_core.errors import UnknownName, Usage
 from ninfer_core.findings import Findings
@@ -27,8 +29,10 @@ from ninfer_core.schemes.catalogue.forms import FORMS, form_of, forms_of, scheme
 from ninfer_core.schemes.catalogue.shown import Shown, matching, profiles
 from ninfer_core.schemes.drawing import flat
 from ninfer_core.schemes.form import Form
+from tests.build import ninfer_file
 from tests.cli import build
 from tests.schemes.vectors import HERE as VECTORS
+from tests.sources.build import MemoryFiles
 
 K = 4096  # inputs and outputs of an example
 ROW = Fraction(16, K)  # a binary16 for each row of it
@@ -77,6 +81,7 @@ SETS = {
     "mxfp6": ("mxfp6_e3m2", "mxfp6_e2m3", "mxfp6_e3m2_literal", "mxfp6_e2m3_literal"),
     "nvfp4": ("nvfp4_ct", "nvfp4_modelopt", "nvfp4_literal"),
 }
+FORMAT = {"format": "BF16", "layout": "contiguous-le-v1"}
 RENAMED = {"binary_xnor": "binary_literal"}  # what files hold has that name
 
 
@@ -197,6 +202,28 @@ def test_no_name_is_taken_by_a_recipe(member: str) -> None:
         assert parse_recipe(json.dumps(sound).encode(), findings) is None, name
         assert findings.errors
         sound = build.recipe({"w": ((64, 64), "F32", "Q4G64_F16S")})
+
+
+def test_no_name_is_read_in_an_artifact() -> None:
+    entries = [
+        {
+            "name": f"{member} {name}",
+            "kind": "tensor",
+            "shape": [1, 1],
+            "offset": 0,
+            "bytes": 2,
+            **FORMAT,
+            member: name,
+        }
+        for name in names()
+        for member in FORMAT
+    ]
+    root = {"identity": {"model_id": "tiny", "weights_id": "test"}, "objects": entries}
+    findings = Findings()
+    read_artifact(MemoryFiles.of({"w.ninfer": ninfer_file(2, root, bytes(2))}), "w.ninfer", findings)
+    refused = Counter(finding.code for finding in findings)
+    for member in FORMAT:
+        assert refused[f"structure.{member}_unregistered"] == len(names())
 
 
 def test_what_could_be_taken_for_a_format_says_that_it_is_none() -> None:
