@@ -19,6 +19,7 @@ from ninfer_core.schemes.structs.view import Payload, view
 def dequantize(declared: Declared, payload: Payload, logical: Shape) -> Values:
     """The numbers of a value whose type is a profile's translation, binary32, of shape `logical`.
 
+    By the profile's own rules: a decoder that the type carries is not run, see `functions.evaluate` for that.
     The declared type must be that of this shape: it holds no fewer values, and no more than padding explains (R3).
     Raises: StructFault, SchemeRefused.
     """

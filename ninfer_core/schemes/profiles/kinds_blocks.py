@@ -92,6 +92,8 @@ def function(kind: Function, values: int, inner: tuple[int, ...]) -> Built:
             scalar("bits", "INT32", kind.bits),
         ],
         metadata=[("quantize_op", kind.quantize_op), ("dequantize_op", kind.dequantize_op)],
+        decoder=kind.decoder,
+        encoder=kind.encoder,
     )
 
 

@@ -104,7 +104,10 @@ class StructuredBlock:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """Codes whose meaning custom operators know; structure and size are known without them."""
+    """Codes whose meaning custom operators know; structure and size are known without them.
+
+    `decoder` and `encoder` are serialized functions of standard operators, where the operators can be said so.
+    """
 
     storage_type: str
     bits: int
@@ -113,3 +116,5 @@ class Function:
     block_layout: BlockLayout | None = None
     block_name: str = "FUNCTION_BLOCK_LAYOUT"
     described: bool = True
+    decoder: bytes | None = None
+    encoder: bytes | None = None

@@ -43,6 +43,8 @@ class Built:
     metadata: list[tuple[str, str]] = field(default_factory=list)
     dims_param: tuple[str, ...] = ()
     dims: tuple[int, ...] = ()
+    decoder: bytes | None = None
+    encoder: bytes | None = None
 
 
 def repeated(element: Type, dims: Sequence[int]) -> Type:

@@ -28,18 +28,21 @@ def function(level: Level, declared: Declared) -> tuple[Kind, Shape]:
         raise level.unknown("the metadata do not name its operators first")
     del level.metadata[:2]
     quantize_op, dequantize_op = ops["quantize_op"], ops["dequantize_op"]
+    decoder, encoder = level.declaration.decoder, level.declaration.encoder
     if "blocks" not in level.payload:
         leaf, counts = level.leaf("payload")
         width = LEAVES[leaf].bits
         if leaf != (storage_type if LEAVES[storage_type].bits == bits else "UINT8") or not 1 <= bits <= 64:
             raise level.differs("bits", f"the payload is {leaf}", width, bits)
         values = math.prod(counts) * width // bits
-        return Function(storage_type, bits, quantize_op, dequantize_op), (values,)
+        return Function(storage_type, bits, quantize_op, dequantize_op, decoder=decoder, encoder=encoder), (
+            values,
+        )
     index, counts = level.reference("blocks")
     layout, name, described, size = _block(level, level_of(declared.declarations[index]), None)
     if size or len(counts) != 1:
         raise level.unknown("blocks are one array")
-    kind = Function(storage_type, bits, quantize_op, dequantize_op, layout, name, described)
+    kind = Function(storage_type, bits, quantize_op, dequantize_op, layout, name, described, decoder, encoder)
     return kind, (counts[0] * layout.block_size,)
 
 

@@ -1,7 +1,7 @@
 """Profiles into struct types: one declaration for each level, every parameter in a place of its own (section 7)."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ninfer_core.schemes.form import Shape
 from ninfer_core.schemes.profiles.checks import check
@@ -88,7 +88,15 @@ def _declaration(quantization: Quantization, made: Built) -> Declaration:
     kept = [item.entry for item in parameters if item not in stated]
     type_: Type = structure(made.fields, stated) if made.bare is None else made.bare
     metadata = (*made.metadata, *kept, *quantization.metadata)
-    return Declaration(type_, quantization.name, quantization.doc, made.dims_param, tuple(metadata))
+    return Declaration(
+        type_,
+        quantization.name,
+        quantization.doc,
+        made.dims_param,
+        tuple(metadata),
+        made.decoder,
+        made.encoder,
+    )
 
 
 def _block(kind: StructuredBlock | Function) -> Declaration:
@@ -141,5 +149,5 @@ def _aligned(declarations: list[Declaration], root: int) -> tuple[Declaration, .
         )
     else:
         return declared.declarations
-    last = Declaration(fitting, declaration.name, declaration.doc, (), declaration.metadata)
+    last = replace(declaration, type=fitting)
     return (*declarations[:root], last, *declarations[root + 1 :])

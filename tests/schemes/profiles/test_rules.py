@@ -167,6 +167,11 @@ def test_a_block_layout_takes_the_place_of_the_payload() -> None:
         declared = translate(quantization, (16,))
         assert declared.declarations[declared.root].decoder is None
         assert describe(declared) == quantization
+    # Where standard operators can say it, the functions stand in the root.
+    portable = Quantization(Function("UINT4", 4, "vendor::Q", "vendor::D", decoder=b"d", encoder=b"e"))
+    root = translate(portable, (16,)).declarations[0]
+    assert (root.decoder, root.encoder) == (b"d", b"e")
+    assert describe(translate(portable, (16,))) == portable
 
 
 def test_a_zero_in_the_tile_shape_is_the_whole_axis() -> None:
