@@ -87,6 +87,12 @@ def settled(parts: Parts, session: Session, project_id: str, request: CheckSchem
     ]
     if faults:
         raise BlobsMissing(f"{len(faults)} of {len(named)} digests have no content here.", *faults)
+    size = sum(held[digest.removeprefix(DIGEST_PREFIX)].bytes for digest in named.values())
+    if size > parts.settings.max_check_bytes:
+        why = (
+            f"one check reads at most {parts.settings.max_check_bytes:,} bytes, and this would read {size:,}"
+        )
+        raise InvalidRequest("There is too much to be read at once.", Fault("body", "$", why))
     return {"type": request.type, **whole}
 
 

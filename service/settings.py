@@ -70,6 +70,11 @@ class Settings(BaseSettings):
         default=LIMITS,
         description='How much a struct type may ask for, as JSON; what it does not name stays: `{"nesting": 32}`.',
     )
+    max_check_bytes: int = Field(
+        default=16 << 30,
+        ge=1,
+        description="Most bytes of content that one check of a scheme reads, all of them into a worker's memory.",
+    )
     max_files: int = Field(default=2_000, ge=1, description="Most files of one artifact or checkpoint.")
     max_page: int = Field(default=1_000, ge=1, description="Most items on one page of a list.")
     heartbeat_seconds: float = Field(default=1.0, gt=0, description="How often a worker says that it lives.")
@@ -105,7 +110,9 @@ class Settings(BaseSettings):
         """These settings as another process of ours reads them."""
         values = self.model_dump(mode="json")
         return {
-            f"NINFER_GATE_{name.upper()}": str(value) for name, value in values.items() if value is not None
+            f"NINFER_GATE_{name.upper()}": json.dumps(value) if isinstance(value, dict) else str(value)
+            for name, value in values.items()
+            if value is not None
         }
 
 

@@ -23,3 +23,11 @@ def test_what_is_no_limit_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv(NAME, text)
     with pytest.raises(ValidationError, match="struct_limits"):
         Settings()
+
+
+def test_another_process_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`serve` hands its settings to its worker through the environment."""
+    made = Settings(struct_limits=Limits(nesting=5), threads=3, log_json=True)
+    for name, value in made.environment().items():
+        monkeypatch.setenv(name, value)
+    assert Settings() == made

@@ -125,6 +125,18 @@ def test_what_cannot_be_asked_for(api: World, members: dict[str, Any], path: str
     assert answer.json()["where"]["path"] == path
 
 
+def test_content_beyond_what_one_check_may_read(api: World) -> None:
+    settings = api.parts.settings.model_copy(update={"max_check_bytes": 2 * len(examples.CONTENT) - 1})
+    parts = api.app.state.parts
+    api.app.state.parts = replace(parts, settings=settings)
+    try:
+        assert ask(api, struct=DIGEST).status_code == 202
+        problem = ask(api, struct=DIGEST, payload=DIGEST).json()
+    finally:
+        api.app.state.parts = parts
+    assert (problem["code"], problem["where"]["path"]) == ("invalid_request", "$")
+
+
 def test_checks_are_listed_and_found(api: World) -> None:
     own = f"/v1/scheme-checks/{examples.SCHEME_CHECK_ID}"
     found = get(api, own)

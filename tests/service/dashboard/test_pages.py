@@ -61,8 +61,6 @@ PAGES: dict[str, Callable[[Scene], str]] = {
     "self-check running": lambda scene: f"/selfchecks/{scene.checking.running.id}",
     "schemes": lambda _: "/schemes",
     "scheme of blocks": lambda _: "/schemes/ggml_iq2_xxs?shape=2x256",
-    "scheme checks": lambda _: "/scheme-checks",
-    "struct check": lambda scene: f"/scheme-checks/{scene.schemed.struct.id}",
     "hostile scheme check": lambda scene: f"/scheme-checks/{scene.schemed.hostile.id}",
 }
 
