@@ -7,6 +7,7 @@ from ninfer_core.schemes.catalogue import SCHEMES, Scheme
 from ninfer_core.schemes.catalogue.examples import examples_of
 from ninfer_core.schemes.catalogue.facts import bits_per_weight, rounded, span
 from ninfer_core.schemes.catalogue.forms import FORMS, forms_of, schemes_of
+from ninfer_core.schemes.catalogue.rules import RULES
 from ninfer_core.schemes.form import REQUIRED, Form, Parameter
 from service.text import UNKNOWN
 
@@ -18,8 +19,8 @@ The catalogue of foreign quantizations: typed structures over byte buffers, and 
 of its own. None of its names, decoders or encoders is a format, a layout or an alias of a `.ninfer` file, an `encode` of a
 recipe or an option of `convert`; its NVFP4 and FP8 are other things than the registry's.
 
-A scheme has a *literal* form, the structure that the seed declares, closed by the rules R1 to R17 of the specification
-of schemes, and *file* forms, the layouts that files hold. The two may share nothing but the name. `ninfer-gate schemes`
+A scheme has a *literal* form, the structure that the seed declares, closed by [the rules R1 to R17](#the-rules), and
+*file* forms, the layouts that files hold. The two may share nothing but the name. `ninfer-gate schemes`
 shows the same with sizes and drawn layouts, and decodes, encodes and checks stored arrays ([cli](cli.md#schemes)).
 
 Bits per weight are computed from the forms, of a 4096 by 4096 weight unless the form is smaller: *claimed* is what the
@@ -36,7 +37,7 @@ def schemes_page() -> str:
     lines = [_HEAD, "## The rows\n", *_table(), "", "## What the seed gets wrong\n"]
     for scheme in SCHEMES:
         lines += _scheme(scheme)
-    lines.append("## Forms\n")
+    lines += ["## The rules\n", *(f"- **{name}**: {text}" for name, text in RULES.items()), "", "## Forms\n"]
     for form in FORMS:
         lines += _form(form)
     return "\n".join(lines).rstrip() + "\n"

@@ -1,6 +1,7 @@
 """The catalogue against its forms, against the figures that were published, and against the registries it stands apart from."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
@@ -26,6 +27,7 @@ from ninfer_core.schemes.catalogue.facts import (
     span,
 )
 from ninfer_core.schemes.catalogue.forms import FORMS, form_of, forms_of, schemes_of
+from ninfer_core.schemes.catalogue.rules import RULES
 from ninfer_core.schemes.catalogue.shown import Shown, matching, profiles
 from ninfer_core.schemes.drawing import flat
 from ninfer_core.schemes.form import Form
@@ -102,6 +104,15 @@ def test_the_rows_are_the_table_of_the_seed() -> None:
     assert rows == list(range(1, 38))
     assert all(scheme.claimed for scheme in SCHEMES if scheme.row is not None)
     assert len({scheme.title for scheme in SCHEMES}) == len(SCHEMES)
+
+
+def test_every_rule_that_is_named_is_written_down() -> None:
+    assert list(RULES) == [f"R{number}" for number in range(1, 18)]
+    texts = [text for scheme in SCHEMES for text in scheme.contradictions]
+    texts += [text for form in FORMS for text in (form.summary, form.notes)]
+    named = {rule for text in texts for rule in re.findall(r"\bR\d+\b", text)}
+    assert named
+    assert named <= RULES.keys()
 
 
 def test_every_form_has_a_scheme_and_every_name_a_form() -> None:
