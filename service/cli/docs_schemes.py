@@ -19,9 +19,10 @@ The catalogue of foreign quantizations: typed structures over byte buffers, and 
 of its own. None of its names, decoders or encoders is a format, a layout or an alias of a `.ninfer` file, an `encode` of a
 recipe or an option of `convert`; its NVFP4 and FP8 are other things than the registry's.
 
-A scheme has a *literal* form, the structure that the seed declares, closed by [the rules R1 to R17](#the-rules), and
-*file* forms, the layouts that files hold. The two may share nothing but the name. `ninfer-gate schemes`
-shows the same with sizes and drawn layouts, and decodes, encodes and checks stored arrays ([cli](cli.md#schemes)).
+It is made from a page about quantization profiles for ONNX, of August 2026: *the seed*. A scheme has a *literal* form,
+the structure that the seed declares, closed by [the rules R1 to R17](#the-rules) where it says too little or contradicts
+itself, and *file* forms, the layouts that files hold. The two may share nothing but the name. `ninfer-gate schemes` shows the
+same with sizes and drawn layouts, and decodes, encodes and checks stored arrays ([cli](cli.md#schemes)).
 
 Bits per weight are computed from the forms, of a 4096 by 4096 weight unless the form is smaller: *claimed* is what the
 seed's table prints, *declared* what its own structures take, *in files* what users have. Encoders are *canonical* where a

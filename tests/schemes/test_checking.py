@@ -1,0 +1,81 @@
+"""The answer about stored arrays: what was looked at, what was found, and how far it goes."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ninfer_core.schemes.catalogue.forms import FORMS
+from ninfer_core.schemes.checking import Checked, check_parts, checked_json
+from tests.schemes.vectors import cases
+
+Q4_0 = FORMS["ggml_q4_0"]
+
+
+def gptq(**more: Any) -> Checked:
+    """A stored tensor of the vectors, by its own label and values."""
+    case = next(one for one in cases("gptq") if one.name == "b2_g32")
+    parts = {name: case.arrays[name] for name in ("qweight", "qzeros", "scales", "g_idx")}
+    params = {"bits": 2, "group_size": 32, "symmetric": False}
+    return check_parts(
+        FORMS[more.pop("form", "gptq")], parts, params, reference=case.arrays["expected_KxN"], **more
+    )
+
+
+def codes(checked: Checked) -> list[str]:
+    """Every code once, in order."""
+    return list(dict.fromkeys(one.code for one in checked.findings))
+
+
+def test_everything_is_right() -> None:
+    checked = gptq()
+    assert (checked.verdict, checked.words, checked.shape) == ("passed", "full", (128, 64))
+    document = json.loads(json.dumps(checked_json(checked), allow_nan=False))
+    assert document["coverage"]["bytes"]["full"] == sum(part["bytes"] for part in document["parts"].values())
+    assert (document["coverage"]["values"], document["reference"]["differing"]) == ("full", 0)
+
+
+def test_values_tell_the_convention() -> None:
+    checked = gptq(form="gptq_v2")  # version 1 stores zero points less one
+    assert checked.verdict == "failed"
+    assert set(codes(checked)) == {"scheme.dialect_contradicted", "scheme.value_differs"}
+    certain = next(one for one in checked.findings if one.code == "scheme.dialect_contradicted")
+    assert certain.where["confidence"] == "certain"
+
+
+@pytest.mark.parametrize(
+    ("parts", "shape", "code"),
+    [
+        ({}, None, "scheme.shape"),
+        ({}, (1, 32), "scheme.part_missing"),
+        ({"payload": np.zeros(18, np.int8)}, (1, 32), "scheme.part_dtype"),
+        ({"payload": np.zeros(36, np.uint8)}, (1, 32), "scheme.part_shape"),
+        ({"payload": np.zeros(18, np.uint8), "more": np.zeros(1, np.uint8)}, (1, 32), "scheme.part_unknown"),
+        ({"payload": np.zeros(18, np.uint8)}, (1, 31), "scheme.shape"),
+    ],
+)
+def test_parts_that_do_not_fit_have_no_word_judged(
+    parts: dict[str, Any], shape: tuple[int, ...] | None, code: str
+) -> None:
+    checked = check_parts(Q4_0, parts, {}, shape, reference=np.zeros((2, 2), np.float32))
+    assert (checked.verdict, checked.words, checked.against_reference) == ("failed", "none", None)
+    assert codes(checked) == [code]
+    assert checked_json(checked)["coverage"]["bytes"]["full"] == 0
+
+
+def test_a_source_fails_nothing() -> None:
+    case = next(one for one in cases("ggml_q4_0") if one.name == "quantized_normal")
+    checked = check_parts(Q4_0, {"payload": case.arrays["payload"]}, {}, source=case.arrays["source"])
+    assert checked.verdict == "passed"
+    assert checked.against_source is not None
+    assert checked.against_source.differing > 0
+    assert checked_json(checked)["coverage"]["values"] == "none"  # nothing said what they should be
+    wrong = check_parts(Q4_0, {"payload": case.arrays["payload"]}, {}, source=case.arrays["source"][:-1])
+    assert codes(wrong) == ["scheme.reference_mismatch"]
+
+
+def test_parameters_are_judged_with_the_rest() -> None:
+    checked = check_parts(FORMS["gptq"], {}, {"bits": 5, "width": 4}, (128, 64))
+    assert codes(checked) == ["scheme.parameter"]
+    assert len(checked.findings) == 2
