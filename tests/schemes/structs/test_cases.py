@@ -47,7 +47,9 @@ def test_an_accepted_case_has_no_finding_and_all_that_it_states(name: str) -> No
     "case", [case for case in CASES["reject"] if case["name"] not in WORDS], ids=lambda c: c["name"]
 )
 def test_a_refused_case_has_its_code_first(case: dict[str, Any]) -> None:
-    codes = [finding.code for finding in JUDGED[case["name"]].findings]
+    judged = JUDGED[case["name"]]
+    assert (judged.expected, judged.outcome) == (f"struct.{case['code']}", "passed")
+    codes = [finding.code for finding in judged.findings]
     # The count that points outside leaves the only parameter unused, which is a fault of its own.
     also = {"dims_index_out_of_range": ["struct.unused_dimension_parameter"]}
     assert codes == [f"struct.{case['code']}", *also.get(case["name"], [])]

@@ -233,6 +233,17 @@ SMALL = Limits(4, 3, 3, 3, 8, 5, 2, 16)
             ),
         ),
         (
+            "limit_leaves",
+            lambda n: (
+                Declaration(
+                    Structure(
+                        tuple(Field(f"c{i}", constant=Constant("UINT8", (1,), b"1")) for i in range(2 + n))
+                    )
+                ),
+                Declaration(_structure(_structure(BYTE, BYTE), BYTE, Reference(0))),
+            ),
+        ),
+        (
             "limit_dimension_parameters",
             lambda n: (
                 Declaration(
@@ -265,6 +276,22 @@ def test_depth_and_length_of_a_hostile_model_are_no_danger() -> None:
     assert _codes(check_type(chain, Value(0))) == ["limit_declarations"]
     ring = tuple(Declaration(Array(Reference((index + 1) % 3000), 1)) for index in range(3000))
     assert "type_cycle" in _codes(check_model(ring))
+
+
+def test_a_root_that_reaches_too_much_is_judged_no_further() -> None:
+    fields = tuple(Field(f"f{index}", Reference(index)) for index in range(3))
+    root = Declaration(Structure((*fields, Field("", Array(BYTE, Dim(0))))), dims_param=("n",))
+    value = Value(3, dims=(1,))
+    assert _codes(check_type((BYTES4, BYTES4, BYTES4, root), value, Limits(declarations=3))) == [
+        "limit_declarations"
+    ]
+
+
+def test_the_constants_of_a_model_are_limited_root_by_root() -> None:
+    one = Declaration(Structure((Field("c", constant=Constant("UINT8", (5,), bytes(5))),)))
+    assert check_model((one, one), SMALL) == []
+    both = Declaration(_structure(Reference(0), Reference(1)))
+    assert _codes(check_type((one, one, both), Value(2), SMALL)) == ["limit_constant_bytes"]
 
 
 def test_names_are_asked_of_a_model_and_not_of_a_value() -> None:

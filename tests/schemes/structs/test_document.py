@@ -125,6 +125,11 @@ def test_elements_are_expected_of_a_payload_and_of_constants() -> None:
         ]
 
 
+def test_true_is_no_number_in_what_is_expected() -> None:
+    (finding,) = examine(_read(types=[BYTES4], root=0, leaves=[{"path": "", "constant": 0}])).findings
+    assert (finding.code, finding.where["path"]) == ("struct.expectation_differs", "leaves[0].constant")
+
+
 def test_a_model_without_a_value_is_checked_as_one() -> None:
     assert _codes(_read(types=[BYTES4, {"type_index": 0}])) == ["struct.bad_root_kind"]
     assert _codes(_read(types=[BYTES4], names=[""])) == ["struct.missing_name"]
@@ -236,6 +241,8 @@ def test_constants_become_words(constant: dict[str, Any], words: str) -> None:
     "constant",
     [
         {"dtype": "INT4", "dims": [1], "values": [8]},
+        {"dtype": "INT4", "dims": [1], "values": [-9]},
+        {"dtype": "UINT8", "dims": [1], "values": [-1]},
         {"dtype": "UINT4", "dims": [3], "values": [1, 2, 3, 4]},  # two bytes either way
         {"dtype": "INT8", "dims": [1], "values": [1.0]},
         {"dtype": "INT8", "dims": [1], "values": [True]},
