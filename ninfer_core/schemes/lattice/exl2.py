@@ -168,7 +168,7 @@ def encode(values: Values, params: Params) -> dict[str, Array]:
     for width, inputs in groups:
         block = values[first_input : first_input + inputs]
         half = 1 << (width - 1)
-        wanted = np.abs(block).max(axis=0, initial=0) / np.float32(half - 1 if half > 1 else 1)
+        wanted = np.abs(block).max(axis=0, initial=0) / np.float32(half - 1)
         largest = np.float16(wanted.max(initial=0))
         if not np.isfinite(largest):
             raise CannotEncode(f"{_NAME}: a scale of {wanted.max():.3g} is beyond binary16")

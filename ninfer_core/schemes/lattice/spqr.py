@@ -140,6 +140,8 @@ def encode(values: Values, params: Params) -> dict[str, Array]:
 
     Raises: CannotEncode.
     """
+    if params["outliers"]:
+        raise CannotEncode(f"{_NAME} is encoded without outliers: which weights are some, calibration says")
     outputs, inputs = values.shape
     if not np.isfinite(values).all():
         raise CannotEncode(f"{_NAME} holds finite values only")

@@ -125,6 +125,8 @@ def test_encoders_refuse_what_they_cannot_hold() -> None:
                 run.encode(form, values, params)
     with pytest.raises(run.CannotEncode):
         run.encode(EXL2, np.ones((64, 64), np.float32), {})
+    with pytest.raises(run.CannotEncode):
+        run.encode(SPQR, np.ones((16, 16), np.float32), {"outliers": 3})
     for form in (AQLM, EXL3):
         with pytest.raises(run.CannotEncode):
             run.encode(form, np.ones((128, 128), np.float32), {})
