@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from service.cli.app import app
-from service.cli.options import Json, Limit
+from service.cli.options import Json
 
 struct_app = typer.Typer(
     no_args_is_help=True,
@@ -35,7 +35,21 @@ def check_command(
             show_default=False,
         ),
     ] = None,
-    limit: Limit = None,
+    limits: Annotated[
+        str | None,
+        typer.Option(
+            "--limits",
+            metavar="JSON",
+            help='How much a type may ask for, such as {"nesting": 32}; what is not named stays.',
+            show_default="the setting",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", metavar="N", min=0, help="List at most N leaves or cases.", show_default="40 or 20"
+        ),
+    ] = None,
     json: Json = None,
 ) -> int:
     """Check struct types and the value over them: every fault with its code, sizes, leaves, payload.
@@ -46,4 +60,4 @@ def check_command(
     """
     from service.cli.struct_check import check
 
-    return check(path, payload, limit, json)
+    return check(path, payload, limits, limit, json)

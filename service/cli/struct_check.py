@@ -16,27 +16,30 @@ from ninfer_core.schemes.struct_checking import (
 )
 from ninfer_core.schemes.structs.conformance import Case, read_cases
 from ninfer_core.schemes.structs.document import Document, read_document
+from ninfer_core.schemes.structs.limits import Limits
 from service.cli.failures import Task, guarded
 from service.cli.output import JsonTarget, json_target, no_document, not_empty
+from service.cli.settings import changed_settings
 
 MAX_DOCUMENT_BYTES = 256 << 20  # constants of 64 MiB are spelled in less
 _CODES = {"passed": 0, "failed": 1, "incomplete": 3}
 
 
-def check(path: str, payload: str | None, limit: int | None, json: str | None) -> int:
+def check(path: str, payload: str | None, limits: str | None, limit: int | None, json: str | None) -> int:
     """The exit code of one check, after its outcome is shown."""
 
     def work() -> int:
         inputs = [Path(given) for given in (not_empty("FILE", path), payload) if given]
         target = json_target(json, inputs)
+        allowed = changed_settings({"struct_limits": limits}).struct_limits
         text = _content(Path(path), MAX_DOCUMENT_BYTES)
         name = Path(path).name
-        cases = read_cases(text, name)
+        cases = read_cases(text, name, allowed)
         if isinstance(cases, tuple):
             if payload is not None:
                 raise Usage("--payload is of one value, and this is a file of cases")
             return _cases(path, cases, target, limit)
-        checked, unchecked = _one(Path(path), cases or read_document(text, name), payload)
+        checked, unchecked = _one(Path(path), cases or read_document(text, name, allowed), payload, allowed)
         if target is not None:
             target.write({**struct_json(checked), "unchecked": unchecked})
         if target is None or not target.alone:
@@ -59,24 +62,26 @@ def _content(path: Path, most: int | None = None) -> bytes:
         return read(source, 0, source.size)
 
 
-def _one(path: Path, document: Document | Findings, payload: str | None) -> tuple[CheckedStruct, str | None]:
+def _one(
+    path: Path, document: Document | Findings, payload: str | None, limits: Limits
+) -> tuple[CheckedStruct, str | None]:
     """What is to be said of a document, and what of it could not be checked."""
     if isinstance(document, Findings):
         return CheckedStruct(tuple(document)), None
     if payload is not None:
         if document.value is None:
             raise Usage("--payload is of a value, and the document has none (`root` or `value`)")
-        return check_document(document, _content(Path(payload))), None
+        return check_document(document, _content(Path(payload)), limits), None
     if document.payload_file is None:
-        return check_document(document), None
+        return check_document(document, limits=limits), None
     with DiskFiles(path.parent) as files:  # a name out of a document leads to its own folder only
         try:
             source = files.open(document.payload_file)
-            return check_document(document, read(source, 0, source.size)), None
+            return check_document(document, read(source, 0, source.size), limits), None
         except CannotRead as missing:
             # What the document expects of the elements goes unchecked with them.
             unseen = replace(document, expected=replace(document.expected, leaves=None))
-            return check_document(unseen), f"the payload: {missing}"
+            return check_document(unseen, limits=limits), f"the payload: {missing}"
 
 
 def _cases(path: str, cases: tuple[Case, ...], target: JsonTarget | None, limit: int | None) -> int:

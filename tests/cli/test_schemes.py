@@ -281,6 +281,10 @@ def test_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     code, out, _ = run(capsys, "struct", "check", path)
     assert code == 0
     assert "1, 0, 0, 1" in out
+    code, out, _ = run(capsys, "struct", "check", path, "--limits", '{"fields": 2}')
+    assert code == 1
+    assert "limit_fields" in out
+    assert run(capsys, "struct", "check", path, "--limits", '{"field": 2}')[0] == 2
     payload = tmp_path / "p.bin"
     payload.write_bytes(bytes.fromhex(case.pop("payload_hex")) + b"\0")
     code, out, _ = run(capsys, "struct", "check", path, "--payload", payload, "--json", "-")
