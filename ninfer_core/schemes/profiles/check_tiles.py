@@ -13,6 +13,7 @@ from ninfer_core.schemes.structs.limits import LIMITS
 
 
 def check_tiling(kind: Tiling, shape: Shape, faults: Faults) -> None:
+    """Every fault of a tiling itself; its tiles are checked with their own shape."""
     if not kind.elem_quant:
         faults.add("elements_illegal", "elem_quant", "no quantization of the tiles", "at least one", 0)
     if len(set(kind.axes)) != len(kind.axes) or not all(0 <= axis < len(shape) for axis in kind.axes):
@@ -60,6 +61,7 @@ def _alike(tiling: Tiling) -> bool:
 
 
 def check_rotation(rotation: Rotation, part: str, shape: Shape, faults: Faults) -> None:
+    """Every fault of a rotation before or after a quantization (R11)."""
     dims = rotation.dims
     axis = -2 if part == "post_rotation" and len(dims) == 2 else -1  # a full post-rotation stands on the left
     length = shape[axis] if len(shape) >= -axis else None

@@ -25,6 +25,8 @@ from ninfer_core.schemes.profiles.model import (
     Sparse,
     StructuredBlock,
     Tiling,
+    ZeroField,
+    ZeroPoint,
 )
 from ninfer_core.schemes.profiles.numbers import concrete, finite, is_float, is_integer, whole
 from ninfer_core.schemes.profiles.tiles import cut
@@ -101,7 +103,7 @@ def _check_linear(kind: Linear, shape: Shape, faults: Faults) -> None:
     if not (kind.axis == -1 or 0 <= kind.axis < len(shape)):
         faults.add("axis_out_of_range", "axis", "none of the tensor", f"-1 to {len(shape) - 1}", kind.axis)
         return
-    if kind.symmetric and any(_each(kind.zero_point)):
+    if kind.symmetric and (isinstance(kind.zero_point, ZeroField) or any(_each(kind.zero_point))):
         message = "a symmetric quantization has zero point 0"
         faults.add("zero_point_symmetric", "zero_point", message, 0, kind.zero_point)
     channels = shape[kind.axis] if kind.axis >= 0 else 1
@@ -111,10 +113,15 @@ def _check_linear(kind: Linear, shape: Shape, faults: Faults) -> None:
     if isinstance(kind.zero_point, tuple) and len(kind.zero_point) != channels:
         message = "not one for each index of the axis"
         faults.add("zero_point_out_of_range", "zero_point", message, channels, len(kind.zero_point))
+    if isinstance(kind.zero_point, ZeroField) and kind.zero_point.type not in LEAVES:
+        expected = ", ".join(LEAVES.names)
+        faults.add("storage_type", "zero_point", "no scalar", expected, kind.zero_point.type)
     check_scale(kind.scale, channels, faults)
 
 
-def _each(zero_point: int | tuple[int, ...]) -> tuple[int, ...]:
+def _each(zero_point: ZeroPoint) -> tuple[int, ...]:
+    if isinstance(zero_point, ZeroField):
+        return ()
     return zero_point if isinstance(zero_point, tuple) else (zero_point,)
 
 

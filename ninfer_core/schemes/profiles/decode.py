@@ -27,6 +27,7 @@ from ninfer_core.schemes.profiles.model import (
     Sparse,
     StructuredBlock,
     Tiling,
+    ZeroField,
 )
 from ninfer_core.schemes.profiles.ops import Ops, T
 from ninfer_core.schemes.profiles.pieces import stream_bytes
@@ -130,7 +131,11 @@ class Walk(Generic[T]):
         else:
             flat = ops.cast(self._codes("values", leaf, kind.bits, count, place), "FLOAT")
         x = self._shaped(flat, shape, place)
-        zero = ops.cast(self._parameter(place, "zero_point", "INT64", kind.zero_point), "FLOAT")
+        if isinstance(kind.zero_point, ZeroField):
+            stored = ops.number(place.leaf("zero_point"))
+            zero = self._along(stored, shape, kind.axis, place.batch)
+        else:
+            zero = ops.cast(self._parameter(place, "zero_point", "INT64", kind.zero_point), "FLOAT")
         if isinstance(kind.zero_point, tuple):
             zero = self._along(zero, shape, kind.axis, ())
         return self._scaled(ops.subtract(x, zero), kind.scale, shape, kind.axis, place)

@@ -28,6 +28,7 @@ from ninfer_core.schemes.profiles.model import (
     Sparse,
     StructuredBlock,
     Tiling,
+    ZeroField,
 )
 from ninfer_core.schemes.profiles.nearest import finite, floats, integers, over
 from ninfer_core.schemes.profiles.packing import payload_of
@@ -90,6 +91,8 @@ class _Encoder:
 
     def _linear(self, kind: Linear, x: Values, shape: Shape, at: str) -> None:
         batch, leaf = x.shape[: x.ndim - len(shape)], leaf_of(kind)
+        if isinstance(kind.zero_point, ZeroField):
+            raise CannotEncode("no rule says how a stored zero point is chosen")
         zero = np.asarray(kind.zero_point, np.float64)
         if isinstance(kind.zero_point, tuple):
             zero = zero.reshape([-1 if axis == kind.axis else 1 for axis in range(len(shape))])

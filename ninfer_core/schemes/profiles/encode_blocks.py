@@ -168,6 +168,7 @@ def _fields(words_by_path: dict[str, Array], kind: StructuredBlock, picks: Array
 
 
 def constant_scale(scale: Scale, shape: Shape, axis: int) -> Values:
+    """A scale of the type in dims that spread over the tensor. Raises: CannotEncode for a stored one, or 0."""
     match scale:
         case ScaleFloat(value=value):
             factor = np.float32(value)

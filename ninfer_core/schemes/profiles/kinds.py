@@ -21,6 +21,8 @@ from ninfer_core.schemes.profiles.model import (
     Sparse,
     StructuredBlock,
     Tiling,
+    ZeroField,
+    ZeroPoint,
 )
 from ninfer_core.schemes.profiles.parameters import Parameter, scalar, vector
 from ninfer_core.schemes.profiles.pieces import (
@@ -83,17 +85,25 @@ def _linear_parameters(kind: Linear) -> list[Parameter]:
     ]
 
 
+def _zero_parameters(zero: ZeroPoint) -> list[Parameter]:
+    if isinstance(zero, ZeroField):
+        return []
+    if isinstance(zero, tuple):
+        return [vector("zero_point", "INT64", zero)]
+    return [scalar("zero_point", "INT64", zero)]
+
+
 def _linear(kind: Linear, shape: Shape, dims: Shape) -> Built:
     channels = shape[kind.axis] if kind.axis >= 0 else 1
-    zero = kind.zero_point
+    zero, stored = kind.zero_point, scale_field(kind.scale, channels)
+    if isinstance(zero, ZeroField):
+        stored.append(leaf_array("zero_point", zero.type, (channels,)))
     return Built(
-        [codes_field("values", leaf_of(kind), kind.bits, dims), *scale_field(kind.scale, channels)],
+        [codes_field("values", leaf_of(kind), kind.bits, dims), *stored],
         [
             *_linear_parameters(kind),
             *scale_parameters(kind.scale),
-            vector("zero_point", "INT64", zero)
-            if isinstance(zero, tuple)
-            else scalar("zero_point", "INT64", zero),
+            *_zero_parameters(zero),
             scalar("axis", "INT32", kind.axis),
         ],
     )

@@ -62,6 +62,7 @@ def unit_of(kind: FloatingPoint) -> tuple[list[Field], list[Parameter]]:
 
 
 def floating_point(kind: FloatingPoint, dims: Shape, inner: tuple[int, ...]) -> Built:
+    """Components, leaves or bytes, with their rules."""
     values = math.prod(dims)
     if kind.bare:
         parametric = kind.parameter is not None
@@ -81,6 +82,7 @@ def floating_point(kind: FloatingPoint, dims: Shape, inner: tuple[int, ...]) -> 
 
 
 def function(kind: Function, values: int, inner: tuple[int, ...]) -> Built:
+    """The payload or its blocks, operators in the metadata."""
     own = LEAVES[kind.storage_type].bits == kind.bits
     payload = codes_field("payload", kind.storage_type if own else "UINT8", kind.bits, (values,))
     if kind.block_layout is not None:
@@ -107,6 +109,7 @@ def block_count(kind: StructuredBlock, shape: Shape) -> int:
 
 
 def structured_block(kind: StructuredBlock, shape: Shape, inner: tuple[int, ...]) -> Built:
+    """Blocks or regions, and what makes values of them."""
     layout, blocks = kind.layout, block_count(kind, shape)
     parameters: list[Parameter] = []
     if kind.codebook_data:

@@ -36,6 +36,8 @@ from ninfer_core.schemes.profiles.model_values import (
     ScaleInt,
     ScaleVector,
     Unit,
+    ZeroField,
+    ZeroPoint,
     single,
     singles,
 )
@@ -70,6 +72,8 @@ __all__ = [
     "StructuredBlock",
     "Tiling",
     "Unit",
+    "ZeroField",
+    "ZeroPoint",
     "single",
     "singles",
 ]

@@ -15,13 +15,17 @@ def single(value: float) -> float:
 
 def singles(values: tuple[float, ...]) -> tuple[float, ...]:
     """`single` for each; whole arrays at a time, tables are long."""
-    if not isinstance(values, tuple) or any(type(value) not in (int, float) for value in values):
+    if not isinstance(values, tuple) or not all(map(_is_number, values)):
         return values
     try:
         with np.errstate(over="ignore"):
             return tuple(np.asarray(values, np.float64).astype(np.float32).tolist())
     except OverflowError:  # an integer beyond binary64
         return values
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,14 @@ class ScaleField:
     type: str
 
 
+@dataclass(frozen=True, slots=True)
+class ZeroField:
+    """A zero point in the payload: `zero_point`, one number of a type, or one for each index of the axis."""
+
+    type: str
+
+
+ZeroPoint = int | tuple[int, ...] | ZeroField
 Scale = ScaleFloat | ScaleInt | ScaleVector | ScaleField
 
 
@@ -73,7 +85,7 @@ class Linear:
     bits: int
     symmetric: bool
     scale: Scale
-    zero_point: int | tuple[int, ...] = 0
+    zero_point: ZeroPoint = 0
     axis: int = -1
     leaf: str | None = None
 

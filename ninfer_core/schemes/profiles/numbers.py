@@ -15,6 +15,7 @@ from ninfer_core.schemes.profiles.model import (
     Sparse,
     StructuredBlock,
     Tiling,
+    ZeroField,
 )
 from ninfer_core.schemes.structs.leaves import LEAVES
 
@@ -68,7 +69,7 @@ def concrete(kind: Kind, faults: Faults) -> bool:
 
 
 def _legal(name: str, value: Any) -> bool:
-    if value is None:
+    if value is None or isinstance(value, ZeroField):
         return True
     items = value if isinstance(value, tuple) else (value,)
     right = is_integer if name in _SIGNED else whole

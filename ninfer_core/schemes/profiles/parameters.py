@@ -11,7 +11,7 @@ from ninfer_core.schemes.profiles.checks import PREFIX
 from ninfer_core.schemes.structs.model import Constant, Field
 
 _DTYPES: Final = {"INT32": "<i4", "INT64": "<i8", "FLOAT": "<f4", "BOOL": "?"}
-MAX_PARAMETER: Final = 1 << 24  # values of one parameter that is read from a type
+MAX_PARAMETER: Final = 1 << 22  # values of one parameter that is read from a type
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from ninfer_core.schemes.profiles.model import (
     ScaleVector,
     Sparse,
     Tiling,
+    ZeroField,
+    ZeroPoint,
 )
 from ninfer_core.schemes.profiles.recognize_blocks import function, structured_block
 from ninfer_core.schemes.profiles.recognize_floats import floating_point
@@ -36,7 +38,7 @@ def kind_of(level: Level, inner: Inner, declared: Declared) -> tuple[Kind, Shape
         return function(level, declared)
     if level.has("scales"):
         return _stacked(level)
-    if level.has("zero_point") and "values" in payload:
+    if level.has("symmetric") and "values" in payload:
         return _linear(level)
     if "indices" in payload and (level.has("codebook") or level.has("codebooks")):
         return _codebook(level)
@@ -102,21 +104,31 @@ def _scale(level: Level) -> Scale | None:
     return ScaleVector(level.list("scale", "FLOAT"))
 
 
+def _zero_point(level: Level) -> ZeroPoint:
+    if "zero_point" in level.payload:
+        return ZeroField(level.leaf("zero_point")[0])
+    held = level.read.constants.get("zero_point")
+    if held is not None and held.dims == ():
+        one: int = level.need("zero_point", "INT64")
+        return one
+    return level.list("zero_point", "INT64")
+
+
 def _linear(level: Level) -> tuple[Kind, Shape]:
     storage_type, bits = level.scalar_type("storage_type"), level.need("bits", "INT32")
     symmetric = level.need("symmetric", "BOOL")
-    stored = "scale" in level.payload
-    channels = peeled(level.payload["scale"])[1] if stored else ()
+    channels: tuple[int, ...] = ()
+    for name in ("scale", "zero_point"):
+        if name in level.payload:
+            channels = peeled(level.payload[name])[1]
     scale = _scale(level)
     if scale is None:
         raise level.unknown("there is no scale")
-    zero = level.list("zero_point", "INT64")
-    parameter_is_one = not level.has("zero_point") and len(zero) == 1
+    point = _zero_point(level)
     leaf, counts, values = _codes(level, "values", bits)
     axis = level.axis()
-    point: int | tuple[int, ...] = zero[0] if parameter_is_one else zero
     kind = Linear(storage_type, bits, symmetric, scale, point, axis, _override(leaf, storage_type, bits))
-    if stored and axis >= 0 and channels and channels[0] and len(counts) == 1:
+    if axis >= 0 and channels and channels[0] and len(counts) == 1:
         shape: Shape = (channels[0], values // channels[0])
         return kind, shape if axis == 0 else (*(1,) * (axis - 1), *reversed(shape))
     return kind, counts if leaf is not None else (values,)

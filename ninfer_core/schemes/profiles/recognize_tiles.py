@@ -13,6 +13,7 @@ Inner = Callable[[int, bool], tuple[Quantization, Shape]]  # the flag: its tile'
 
 
 def tiling(level: Level, inner: Inner, declared: Declared) -> tuple[Kind, Shape]:
+    """The kind and a shape. Raises: SchemeRefused."""
     in_tile = not level.has("tile_shape")
     cycle = level.need("elem_quant", "INT32") if level.has("elem_quant") else 0
     names = list(level.payload)

@@ -26,6 +26,8 @@ from ninfer_core.schemes.profiles.model import (
     StructuredBlock,
     Tiling,
     Unit,
+    ZeroField,
+    ZeroPoint,
 )
 
 FLOATS = st.floats(-8, 8, width=32)
@@ -40,7 +42,7 @@ def linears(draw: DrawFn, shape: Shape, level: str) -> Quantization:
     bits = draw(st.integers(1, WIDTHS[storage]))
     symmetric = draw(st.booleans())
     axis = draw(st.integers(-1, len(shape) - 1)) if level == "ROOT" else -1
-    zero: int | tuple[int, ...] = 0 if symmetric else draw(st.integers(-9, 9))
+    zero: ZeroPoint = 0 if symmetric else draw(st.integers(-9, 9))
     scales: list[st.SearchStrategy[Scale]] = [
         POSITIVE.map(ScaleFloat),
         st.integers(-9, 9).map(ScaleInt),
@@ -51,6 +53,8 @@ def linears(draw: DrawFn, shape: Shape, level: str) -> Quantization:
         scales.append(channels.map(ScaleVector))
         if not symmetric and shape[axis] > 1 and draw(st.booleans()):
             zero = draw(st.tuples(*[st.integers(-9, 9)] * shape[axis]))
+    if not symmetric and draw(st.integers(0, 4)) == 0:
+        zero = ZeroField(draw(st.sampled_from(["UINT8", "INT4", "FLOAT16"])))
     leaf = draw(st.sampled_from([None, "UINT8"])) if bits < 8 else None
     kind = Linear(storage, bits, symmetric, draw(st.one_of(scales)), zero, axis, leaf)
     return Quantization(kind, f"{level}_LINEAR")

@@ -29,6 +29,7 @@ from ninfer_core.schemes.profiles.model import (
     Sparse,
     StructuredBlock,
     Tiling,
+    ZeroField,
 )
 from ninfer_core.schemes.profiles.translate import translate
 from ninfer_core.schemes.run import SchemeRefused
@@ -67,6 +68,8 @@ FAULTS: tuple[tuple[str, Any, Shape], ...] = (
     ("scale_illegal", replace(LINEAR, scale=ScaleVector((1.0,) * 3), axis=0), (4, 2)),
     ("scale_illegal", replace(LINEAR, scale=ScaleField("INT8")), (8,)),
     ("zero_point_symmetric", replace(LINEAR, zero_point=8), (8,)),
+    ("zero_point_symmetric", replace(LINEAR, zero_point=ZeroField("UINT8")), (8,)),
+    ("storage_type", replace(LINEAR, symmetric=False, zero_point=ZeroField("STRING")), (8,)),
     ("zero_point_out_of_range", replace(LINEAR, symmetric=False, zero_point=(1 << 24) + 1), (8,)),
     ("zero_point_out_of_range", replace(LINEAR, symmetric=False, zero_point=(1, 2, 3), axis=0), (4, 2)),
     ("axis_out_of_range", replace(LINEAR, axis=1), (8,)),

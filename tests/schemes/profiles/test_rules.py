@@ -29,6 +29,7 @@ from ninfer_core.schemes.profiles.model import (
     Sparse,
     StructuredBlock,
     Tiling,
+    ZeroField,
 )
 from ninfer_core.schemes.profiles.rules import check_words
 from ninfer_core.schemes.profiles.translate import translate
@@ -109,6 +110,18 @@ def test_scale_int_keeps_its_member_of_the_oneof() -> None:
     assert scale is not None
     assert (scale.dtype, scale.data) == ("INT32", b"\xfd\xff\xff\xff")
     assert dequantized(quantization, b"\x08\xf8\x01\x80", 4) == [1.0, -1.0, 0.125, -16.0]
+    assert describe(declared) == quantization
+
+
+def test_scale_and_zero_point_are_fields_where_they_vary_by_block() -> None:
+    linear = Linear("UINT4", 4, False, ScaleField("FLOAT16"), ZeroField("UINT8"))
+    quantization = Quantization(Tiling((4,), (Quantization(linear, "BLOCK"),), field="blocks"))
+    declared = translate(quantization, (8,))
+    block = declared.declarations[0].type
+    assert isinstance(block, Structure)
+    assert [item.name for item in block.fields][:3] == ["values", "scale", "zero_point"]
+    payload = bytes.fromhex("2143 003c 026587 0040 05")  # scales 1 and 2
+    assert dequantized(quantization, payload, 8) == [-1, 0, 1, 2, 0, 2, 4, 6]
     assert describe(declared) == quantization
 
 
