@@ -143,10 +143,18 @@ def _repeated(layout: Box) -> Box | None:
     if layout["counts"]:
         return layout if layout["inside"] else None
     filled = _filled(layout)
-    inner = next((one for one in filled if one["counts"] and one["inside"]), None)
+    inner = _first_repeated(layout)
     if inner is not None and (len(filled) == 1 or _total(layout) > 8 * _MOST_CELLS):
         return inner
     return layout if filled and _total(layout) <= 8 * _MOST_CELLS else None
+
+
+def _first_repeated(box: Box) -> Box | None:
+    for one in _filled(box):
+        found = one if one["counts"] and one["inside"] else _first_repeated(one)
+        if found is not None:
+            return found
+    return None
 
 
 def _tints(box: Box) -> dict[str, int]:

@@ -221,7 +221,11 @@ def _why(view: SchemeCheckView, alive: Workforce) -> str:
             if check.document["payload_bytes"] is None:
                 return "The type is sound. No payload was given."
             return "The type is sound, and its payload has exactly the bytes that it takes."
-        if check.document["reference"] is not None:
+        reference = check.document["reference"]
+        if reference is not None and reference["within"]:
+            within = figure(reference["within"], ".3g")
+            return f"Every stored word is legal, and every value lies within {within} of that of the reference."
+        if reference is not None:
             return "Every stored word is legal, and every value is the one of the reference."
         return "Every stored word is legal. Whether it is the right one only a reference tells."
     match job.state:

@@ -129,6 +129,20 @@ def test_structures_in_structures_keep_their_colours() -> None:
     assert sum(part.width for part in seen.shares) == pytest.approx(100, abs=0.01)
 
 
+def test_what_repeats_is_found_inside_of_others() -> None:
+    base = box("base", 8 * 800, 0, (), box("blocks", 16, 0, (400,), box("q", 8), box("s", 8, 8)))
+    seen = drawn(box("v", 8 * 900, 0, (), base, box("rest", 8, 6400, (100,))), None)
+    assert cells(seen.element) == [[(1, "q"), (1, "s")]]
+    assert [(field.name, field.tint) for field in seen.fields] == [
+        ("v", None),
+        ("base", 0),
+        ("blocks", None),
+        ("q", 0),
+        ("s", 1),
+        ("rest", 1),
+    ]
+
+
 def test_what_is_too_large_is_not_drawn() -> None:
     large = box("v", 8 * 600, 0, (), box("a", 8, 0, (300,)), box("b", 8, 2400, (300,)))
     assert drawn(large, None).element is None
