@@ -142,6 +142,10 @@ def _values_from_codebook(kind: StructuredBlock, faults: Faults) -> int | None:
     if not kind.index_formula:
         message = "a codebook needs one"
         faults.add("index_formula_missing", "index_formula", message, "at least one term", "none")
+    if len(kind.index_formula) > len(ROLES):
+        message = "more terms than a block has fields"
+        faults.add("field_illegal", "index_formula", message, f"up to {len(ROLES)}", len(kind.index_formula))
+        return None
     counts, low, high = set(), 0, 0
     for term in kind.index_formula:
         field = kind.layout.of(term.field)

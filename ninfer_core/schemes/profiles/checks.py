@@ -32,6 +32,8 @@ from ninfer_core.schemes.profiles.numbers import concrete, finite, is_float, is_
 from ninfer_core.schemes.profiles.tiles import cut
 from ninfer_core.schemes.structs.leaves import LEAVES
 
+MAX_BOOKS: Final = 256  # each is one step of a decoder
+MAX_UNIT_BYTES: Final = 64  # of base-N digits, whose steps are as many as bytes times digits
 MAX_EXACT: Final = 1 << 24  # integers up to here are binary32 numbers
 PREFIX: Final = "profile:"  # of the metadata keys that hold parameters
 
@@ -145,6 +147,9 @@ def check_scale(scale: Scale, channels: int, faults: Faults) -> None:
 
 
 def _check_codebook(kind: Codebook, shape: Shape, faults: Faults) -> None:
+    if kind.books > MAX_BOOKS:
+        faults.add("codebook_size", "num_codebooks", "too many to add", f"up to {MAX_BOOKS}", kind.books)
+        return
     length = kind.books * kind.entries * kind.vector
     if not kind.codebook_data or length != len(kind.codebook_data):
         sizes = f"{kind.books} x {kind.entries} x {kind.vector}"
@@ -170,6 +175,9 @@ def _check_codebook(kind: Codebook, shape: Shape, faults: Faults) -> None:
             faults.add("index_packing", "packed_bytes", message, f"{count * bits / 8:g} bytes", size)
     elif not count or not size:
         faults.add("index_packing", "packed_count", "neither index_bits nor a packing", "one of them", "none")
+    elif size > MAX_UNIT_BYTES:
+        expected = f"units of up to {MAX_UNIT_BYTES} bytes"
+        faults.add("index_packing", "packed_bytes", "digits of a number too long", expected, size)
     elif count > 8 * size or kind.entries < 2:
         faults.add("index_packing", "packed_count", "digits without content", f"up to {8 * size}", count)
     elif kind.entries**count > 256**size:
