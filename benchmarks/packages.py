@@ -94,11 +94,11 @@ class GgmlType:
 @cache
 def ggml_library() -> ctypes.CDLL:
     """ggml's C library, as the package libggml-python carries it. Raises: ImportError."""
-    (path, *_) = sorted(folder_of("libggml").glob("lib*/libggml-base.*")) or [None]
-    if path is None:
+    paths = sorted(folder_of("libggml").glob("lib*/libggml-base.*"))
+    if not paths:
         raise ImportError("libggml-python carries no library for this system")
     try:
-        library = ctypes.CDLL(str(path))
+        library = ctypes.CDLL(str(paths[0]))
     except OSError as error:
         raise ImportError(str(error)) from error
     library.ggml_get_type_traits.restype = ctypes.POINTER(_Traits)
