@@ -224,7 +224,9 @@ def _why(view: SchemeCheckView, alive: Workforce) -> str:
         reference = check.document["reference"]
         if reference is not None and reference["within"]:
             within = figure(reference["within"], ".3g")
-            return f"Every stored word is legal, and every value lies within {within} of that of the reference."
+            return (
+                f"Every stored word is legal, and every value lies within {within} of that of the reference."
+            )
         if reference is not None:
             return "Every stored word is legal, and every value is the one of the reference."
         return "Every stored word is legal. Whether it is the right one only a reference tells."
