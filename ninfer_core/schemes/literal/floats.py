@@ -77,7 +77,7 @@ FLOATS: tuple[Spec, ...] = (
             f"Blocks of {row[7]} values E{row[1]}M{row[2]} and one {row[6]} scale after them.",
             _scaled(*row[1:]),
             rate=(row[7], row[7] * (1 + row[1] + row[2]) // 8 + 1),
-            encoding="canonical",
+            encoding="nearest" if row[0] == "nvfp4_literal" else "canonical",
             notes=_NOTES[row[0]],
         )
         for row in _BLOCKS
