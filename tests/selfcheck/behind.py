@@ -29,10 +29,12 @@ class Oracles:
         doubtful = (largest >= 0x7F80_0000) | (largest > 0) & (largest < 0x0480_0000)
         if isinstance(fmt, GroupedFormat):
             doubtful |= largest >= 0x4700_0000
-        if doubtful.any():
-            refusal = self._refusal(fmt, dtype, source)
+        rows = np.flatnonzero(doubtful)
+        if rows.size:
+            refusal = self._refusal(fmt, dtype, source[rows])
             if refusal is not None:
-                return refusal
+                code, row, group = refusal
+                return code, int(rows[row]), group
         if isinstance(fmt, GroupedFormat):
             made = encode_grouped(fmt, words)
             planes = [plane for plane in pack(fmt, GroupedWords(made.codes, made.scales)) if plane.size]
@@ -47,7 +49,7 @@ class Oracles:
         return payload.tobytes()
 
     def _refusal(self, fmt: Any, dtype: str, source: Any) -> tuple[str, int, int] | None:
-        """By the exact oracle, which is slow: only where some word is large or some row tiny."""
+        """By the exact oracle, which is slow: only of rows with a large word or none but tiny ones."""
         try:
             if isinstance(fmt, GroupedFormat):
                 groups_refused(fmt, source.tolist(), SOURCE_DTYPES[dtype])
