@@ -7,20 +7,18 @@ from numpy.typing import NDArray
 
 from ninfer_core.schemes.compiled.cache import inline, kernel
 from ninfer_core.schemes.compiled.halves import half, settle
+from ninfer_core.schemes.compiled.lanes import (
+    bits16,
+    bytes4,
+    bytes16,
+    bytes32,
+    numbers,
+    put,
+    signed,
+    unsigned,
+)
 
 Array = NDArray[Any]
-
-
-@inline
-def low(byte: int, less: int) -> float:
-    """The low nibble of a byte, minus an integer, as a number."""
-    return np.float32(np.int32(byte & np.uint8(15)) - np.int32(less))  # type: ignore[return-value]
-
-
-@inline
-def high(byte: int, less: int) -> float:
-    """The high nibble of a byte, minus an integer, as a number."""
-    return np.float32(np.int32(byte >> np.uint8(4)) - np.int32(less))  # type: ignore[return-value]
 
 
 @inline
@@ -39,11 +37,9 @@ def q4_0(blocks: Array, table: Array, out: Array) -> None:
     """d (q - 8)."""
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
-        d = half(block[0], block[1])
-        codes, upper = block[2:], values[16:]
-        for j in range(codes.size):
-            values[j] = d * low(codes[j], 8)
-            upper[j] = d * high(codes[j], 8)
+        d, codes = half(block[0], block[1]), bytes16(block, 2)
+        put(values, 0, d * numbers(unsigned(codes & 15) - 8))
+        put(values, 16, d * numbers(unsigned(codes >> 4) - 8))
         settle(d, values)
 
 
@@ -52,19 +48,10 @@ def q4_1(blocks: Array, table: Array, out: Array) -> None:
     """d q + m."""
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
-        d, m = half(block[0], block[1]), half(block[2], block[3])
-        codes, upper = block[4:], values[16:]
-        for j in range(codes.size):
-            values[j] = d * low(codes[j], 0) + m
-            upper[j] = d * high(codes[j], 0) + m
+        d, m, codes = half(block[0], block[1]), half(block[2], block[3]), bytes16(block, 4)
+        put(values, 0, d * numbers(unsigned(codes & 15)) + m)
+        put(values, 16, d * numbers(unsigned(codes >> 4)) + m)
         settle(d + m, values)
-
-
-@inline
-def five(nibble: float, bits: int, place: int) -> float:
-    """A nibble with a fifth bit, as a number."""
-    fifth = np.int32(np.uint32(bits) >> np.uint32(place)) & np.int32(1)
-    return nibble + np.float32(fifth << np.int32(4))  # type: ignore[return-value]
 
 
 @kernel
@@ -72,11 +59,9 @@ def q5_0(blocks: Array, table: Array, out: Array) -> None:
     """d (q - 16)."""
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
-        d, bits = half(block[0], block[1]), word32(block, 2)
-        codes, upper = block[6:], values[16:]
-        for j in range(codes.size):
-            values[j] = d * five(low(codes[j], 16), bits, j)
-            upper[j] = d * five(high(codes[j], 16), bits, j + 16)
+        d, fifth, codes = half(block[0], block[1]), word32(block, 2), bytes16(block, 6)
+        put(values, 0, d * numbers(unsigned(codes & 15 | bits16(fifth) << 4) - 16))
+        put(values, 16, d * numbers(unsigned(codes >> 4 | bits16(fifth >> 16) << 4) - 16))
         settle(d, values)
 
 
@@ -85,11 +70,10 @@ def q5_1(blocks: Array, table: Array, out: Array) -> None:
     """d q + m."""
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
-        d, m, bits = half(block[0], block[1]), half(block[2], block[3]), word32(block, 4)
-        codes, upper = block[8:], values[16:]
-        for j in range(codes.size):
-            values[j] = d * five(low(codes[j], 0), bits, j) + m
-            upper[j] = d * five(high(codes[j], 0), bits, j + 16) + m
+        d, m = half(block[0], block[1]), half(block[2], block[3])
+        fifth, codes = word32(block, 4), bytes16(block, 8)
+        put(values, 0, d * numbers(unsigned(codes & 15 | bits16(fifth) << 4)) + m)
+        put(values, 16, d * numbers(unsigned(codes >> 4 | bits16(fifth >> 16) << 4)) + m)
         settle(d + m, values)
 
 
@@ -99,9 +83,7 @@ def q8_0(blocks: Array, table: Array, out: Array) -> None:
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
         d = half(block[0], block[1])
-        codes = block[2:]
-        for j in range(codes.size):
-            values[j] = d * np.float32(np.int8(codes[j]))
+        put(values, 0, d * numbers(signed(bytes32(block, 2))))
         settle(d, values)
 
 
@@ -160,31 +142,19 @@ def nvfp4(blocks: Array, products: Array, out: Array) -> None:
                 values[j + 8] = row[codes[j] >> np.uint8(4)]
 
 
-@inline
-def ternary(byte: int, power: int) -> float:
-    """The digit of a byte at a power of three, minus one: three times what is left, by its thirds of 256."""
-    rest = np.uint8(byte * power)
-    digit = np.int8(rest >= np.uint8(86)) + np.int8(rest >= np.uint8(171))
-    return np.float32(np.int32(digit) - np.int32(1))  # type: ignore[return-value]
-
-
 @kernel
 def tq1_0(blocks: Array, table: Array, out: Array) -> None:
-    """d (digit - 1)."""
+    """d (digit - 1); a digit is three times what is left of a byte, by its 256."""
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
         d = half(block[52], block[53])
-        power = np.uint8(1)
+        first, second, third = bytes32(block, 0), bytes16(block, 32), bytes4(block, 48)
         for k in range(5):
-            first, second = values[32 * k : 32 * k + 32], values[160 + 16 * k : 176 + 16 * k]
-            for j in range(first.size):
-                first[j] = d * ternary(block[j], power)
-            for j in range(second.size):
-                second[j] = d * ternary(block[32 + j], power)
+            put(values, 32 * k, d * numbers((unsigned(first) * 3 >> 8) - 1))
+            put(values, 160 + 16 * k, d * numbers((unsigned(second) * 3 >> 8) - 1))
             if k < 4:
-                for j in range(4):
-                    values[240 + 4 * k + j] = d * ternary(block[48 + j], power)
-            power = np.uint8(power * np.uint8(3))
+                put(values, 240 + 4 * k, d * numbers((unsigned(third) * 3 >> 8) - 1))
+            first, second, third = first + first + first, second + second + second, third + third + third
         settle(d, values)
 
 
@@ -194,11 +164,10 @@ def tq2_0(blocks: Array, table: Array, out: Array) -> None:
     for i in range(len(blocks)):
         block, values = blocks[i], out[i]
         d = half(block[64], block[65])
-        for g in range(8):
-            codes, target = block[32 * (g // 4) :], values[32 * g : 32 * g + 32]
-            for m in range(target.size):
-                code = np.int32(codes[m] >> np.uint8(2 * (g % 4))) & np.int32(3)
-                target[m] = d * np.float32(code - np.int32(1))
+        for h in range(2):
+            codes = bytes32(block, 32 * h)
+            for s in range(4):
+                put(values, 128 * h + 32 * s, d * numbers(unsigned(codes >> 2 * s & 3) - 1))
         settle(d, values)
 
 
