@@ -36,8 +36,11 @@ def _verdict(out: Console, verdict: str, rest: str) -> None:
 
 
 def _nothing(checked: Checked) -> str:
-    if checked.against_reference is not None:
-        return "every word and every value is right"
+    reference = checked.against_reference
+    if reference is not None:
+        if not reference.differing:
+            return "every word and every value is right"
+        return f"every word is legal and every value within {reference.within:g} of the reference"
     return "every word is legal; whether it is the right one a reference tells"
 
 
@@ -55,11 +58,11 @@ def _lines(checked: Checked) -> list[tuple[str, str]]:
 
 
 def _measured(measures: Measures) -> str:
-    if not measures.differing:
+    if not measures.differing and not measures.beyond:
         return f"all {plural(measures.values, 'value')} equal, word for word in {measures.dtype}"
     differing = f"{number(measures.differing)} of {plural(measures.values, 'value')} differ"
     if measures.within:
-        differing += f", {number(measures.beyond)} by more than {measures.within:g}"
+        differing += f", {number(measures.beyond)} are not within {measures.within:g}"
     return f"{differing}; {_error(measures)}"
 
 

@@ -124,7 +124,9 @@ def test_a_check_says_what_it_saw(q4: Path, capsys: pytest.CaptureFixture[str]) 
     code, out, _ = run(capsys, *asked, "--reference", q4 / "wrong.npy")
     assert code == 1
     assert "-0.5 times the reference" in " ".join(out.split())
-    assert run(capsys, *asked, "--reference", q4 / "wrong.npy", "--within", 1e6)[0] == 0
+    code, out, _ = run(capsys, *asked, "--reference", q4 / "wrong.npy", "--within", 1e6)
+    assert code == 0
+    assert "within 1e+06 of the reference" in out
     assert run(capsys, *asked, "--within", 1)[0] == 2  # of what?
     np.save(q4 / "turned.npy", np.load(q4 / "expected.npy").reshape(2, -1))
     code, out, _ = run(capsys, *asked, "--reference", q4 / "turned.npy", "--json", "-")
