@@ -1,155 +1,151 @@
 """Compiled decoders of the catalogue beside the packages that decode the same stored arrays on a CPU, in one run.
 
 `python -m benchmarks.schemes [--quick] [--json FILE] [--only TEXT]`. Ours is the way that the command takes, checks of
-parts and shape included. A peer that makes other values than ours is an error, not a row. Every ratio is of medians
-taken turn by turn.
+parts and shape included. A peer that makes other words than ours is an error, not a row. Both are timed turn by turn, the
+first one by turns too; a ratio is that of their medians, and the note has those of their fastest turns and of the processor
+time, which neighbours on the machine move least. Each number of threads is a process of its own, held to so many
+processors before anything is loaded.
 """
 
 import argparse
+import gc
+import json
+import os
+import statistics
+import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks import scheme_peers as peers
-from benchmarks.timing import Row, Table, turn_by_turn
+from benchmarks.scheme_works import BUFFERS, Maker, Work
+from benchmarks.timing import Row, Table
 from ninfer_core.schemes import run
 from ninfer_core.schemes.catalogue.forms import FORMS
-from ninfer_core.schemes.ggml.forms import form_name
-from ninfer_core.schemes.ggml.types import BLOCKS
 
-ROWS, COLUMNS = 1024, 4096  # 2**22 weights, 16 MB decoded
-BUFFERS = 3
-GROUP = 128
+SHAPES: Final = ((4096, 4096), (11008, 4096))
 
 
-@dataclass(frozen=True)
-class Work:
-    """A form with stored arrays of one tensor and decoders of others by their names."""
-
-    form: str
-    shape: tuple[int, ...]
-    parts: tuple[dict[str, NDArray[Any]], ...]  # one for each buffer
-    params: dict[str, Any]
-    others: dict[str, peers.Decoder | None]
+def words(values: Any) -> Any:
+    """Binary32 words of an array or a tensor, flat."""
+    array = np.ascontiguousarray(values, np.float32)
+    return array.view(np.uint32).reshape(-1)
 
 
-def works() -> Iterator[Work]:
-    """Every form that is measured. Scales are numbers: infinities and NaN take ways of their own."""
-    drawn = np.random.default_rng(0)
-    shape = ROWS, COLUMNS
+@dataclass
+class Times:
+    """Seconds of each turn of one work: on the clock, and of the processors."""
 
-    def bytes_of(*counts: int) -> NDArray[np.uint8]:
-        return drawn.integers(0, 256, counts, np.uint8)
-
-    def halves(*counts: int) -> NDArray[np.float16]:
-        return (0.01 + 0.01 * drawn.random(counts)).astype(np.float16)
-
-    def words(*counts: int) -> NDArray[np.int32]:
-        return drawn.integers(-(1 << 31), 1 << 31, counts, np.int32)
-
-    for block in BLOCKS:
-        if block.direct or block.id is None:
-            continue
-        buffers = []
-        for _ in range(BUFFERS):
-            records = block.records(bytes_of(ROWS * COLUMNS // block.values * block.bytes))
-            for name in block.scales:
-                records[name] = halves(len(records)).view(np.uint16)
-            if block.name == "IQ1_M":  # whose scale is the top nibbles of four words
-                records["scales"] = records["scales"] & 0x0FFF | np.array([0, 0, 0, 0x2000], np.uint16)
-            buffers.append({"payload": records.view(np.uint8)})
-        others = {
-            "gguf, numpy": peers.gguf(block.name, block.bytes),
-            "ggml, C": peers.ggml(block.id, block.bytes, block.values),
-        }
-        yield Work(form_name(block), shape, tuple(buffers), {}, others)
-
-    def several(**parts: Any) -> tuple[dict[str, NDArray[Any]], ...]:
-        return tuple({name: make() for name, make in parts.items()} for _ in range(BUFFERS))
-
-    fours = several(
-        payload=lambda: bytes_of(ROWS * COLUMNS // 2),
-        absmax=lambda: drawn.random(ROWS * COLUMNS // 64).astype(np.float32),
-    )
-    yield Work("bnb_nf4", shape, fours, {}, {"bitsandbytes": peers.bitsandbytes("nf4", 64)})
-    exponents = several(
-        weight_packed=lambda: bytes_of(ROWS, COLUMNS // 2),
-        weight_scale=lambda: drawn.integers(100, 130, (ROWS, COLUMNS // 32), np.uint8),
-    )
-    yield Work("mxfp4", shape, exponents, {}, {"compressed-tensors": peers.compressed_tensors(*shape, 32)})
-    twins = several(
-        weight_packed=lambda: bytes_of(ROWS, COLUMNS // 2),
-        weight_scale=lambda: drawn.integers(1, 126, (ROWS, COLUMNS // 16), np.uint8),
-        weight_global_scale=lambda: np.array([37.5], np.float32),
-    )
-    yield Work("nvfp4_ct", shape, twins, {}, {"compressed-tensors": peers.compressed_tensors(*shape, 16)})
-    columns = several(
-        qweight=lambda: words(COLUMNS // 8, ROWS),
-        qzeros=lambda: words(COLUMNS // GROUP, ROWS // 8),
-        scales=lambda: halves(COLUMNS // GROUP, ROWS),
-        g_idx=lambda: (np.arange(COLUMNS) // GROUP).astype(np.int32),
-    )
-    four = {"bits": 4, "group_size": GROUP}
-    yield Work("gptq", (COLUMNS, ROWS), columns, four, {"torch": peers.torch_columns(COLUMNS, ROWS, GROUP)})
-    rows = several(
-        qweight=lambda: words(COLUMNS, ROWS // 8),
-        qzeros=lambda: words(COLUMNS // GROUP, ROWS // 8),
-        scales=lambda: halves(COLUMNS // GROUP, ROWS),
-    )
-    awq = {"torch": peers.torch_rows(COLUMNS, ROWS, GROUP)}
-    yield Work("awq", (COLUMNS, ROWS), rows, {"group_size": GROUP}, awq)
-    (blocks,) = several(
-        B=lambda: bytes_of(ROWS, COLUMNS // 32, 16),
-        scales=lambda: drawn.random((ROWS, COLUMNS // 32)).astype(np.float32),
-        zero_points=lambda: bytes_of(ROWS, COLUMNS // 64),
-    )[:1]
-    params = {"bits": 4, "block_size": 32}
-    # onnxruntime holds its arrays in the model: one buffer for both.
-    dequantize = {"onnxruntime": peers.onnxruntime(blocks, *shape, 32)}
-    yield Work("matmulnbits", shape, (blocks,) * BUFFERS, params, dequantize)
+    clock: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
 
 
-def measure(work: Work, repeats: int, table: Table) -> None:
-    """A row for each peer. Raises: SystemExit, where one decodes to other values than ours."""
+def timed(works: tuple[Callable[[int], object], ...], turns: int) -> list[Times]:
+    """Times of each work; who begins changes with every turn."""
+    times = [Times() for _ in works]
+    for turn in range(-1, turns):
+        order = range(len(works)) if turn % 2 else reversed(range(len(works)))
+        for k in order:
+            start, used = time.perf_counter(), time.process_time()
+            made = works[k](turn % BUFFERS)
+            taken = time.perf_counter() - start, time.process_time() - used
+            del made
+            if turn >= 0:  # the first one warms up
+                times[k].clock.append(taken[0])
+                times[k].processor.append(taken[1])
+    return times
+
+
+def rows(work: Work, threads: int, turns: int) -> Iterator[Row]:
+    """A row for each peer. Raises: SystemExit, where one decodes to other words than ours."""
     form = FORMS[work.form]
 
-    def ours(i: int) -> NDArray[np.float32]:
-        return run.decode(form, work.parts[i % BUFFERS], work.shape, work.params)
+    def ours(i: int) -> Any:
+        return run.decode(form, work.parts[i], work.shape, work.params)
 
     for name, other in work.others.items():
         if other is None:
             continue
+        proof = work.proofs.get(name) or other
+        own = ours(0)
+        if name in work.proofs:
+            own = own + np.float32(0)
+        if not np.array_equal(words(own), words(proof(work.parts[0]))):
+            sys.exit(f"{work.form}: {name} decodes to other words than ours, so there is nothing to compare")
+        del own
 
-        def theirs(i: int, other: peers.Decoder = other) -> NDArray[np.float32]:
-            return other(work.parts[i % BUFFERS])
+        def theirs(i: int, other: Callable[..., Any] = other) -> Any:
+            return other(work.parts[i])
 
-        if not np.array_equal(ours(0).ravel(), theirs(0).ravel()):
-            sys.exit(f"{work.form}: {name} decodes to other values than ours, so there is nothing to compare")
-        base, own = turn_by_turn((theirs, ours), repeats, BUFFERS)
-        speed = f"{ROWS * COLUMNS / own / 1e9:.2f} Gw/s"
-        table.add(Row(f"decode {work.form} / {name}", speed, base / own, 1.0))
+        base, measured = timed((theirs, ours), turns)
+        median = statistics.median
+        ratio = median(base.clock) / median(measured.clock)
+        speed = f"{work.shape[0] * work.shape[1] / median(measured.clock) / 1e9:.2f} Gw/s"
+        label = " ".join(filter(None, (work.form, work.note)))
+        shape = "x".join(map(str, work.shape))
+        used = median(base.processor) / median(measured.processor)
+        note = f"fastest turns {min(base.clock) / min(measured.clock):.2f}, processor time {used:.2f}"
+        yield Row(
+            f"{label} {shape}, {threads} thread{'s'[: threads - 1]} / {name}", speed, ratio, 1.0, note=note
+        )
+
+
+def measure(threads: int, turns: int, only: str, shapes: int) -> None:
+    """The rows of this process, one JSON line each."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    for outputs, inputs in SHAPES[:shapes]:
+        for work in Maker(outputs, inputs, threads).works(only):
+            for row in rows(work, threads, turns):
+                print(json.dumps(asdict(row)), flush=True)
+            gc.collect()
+
+
+def started(threads: int, arguments: list[str]) -> Iterator[Row]:
+    """The rows of a process with so many threads. Raises: SystemExit, where it fails."""
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "benchmarks.schemes",
+        "--threads",
+        str(threads),
+        *arguments,
+    ]
+    environment = os.environ | {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as child:
+        for line in child.stdout or ():
+            if line.startswith("{"):
+                yield Row(**json.loads(line))
+    if child.returncode:
+        sys.exit(child.returncode)
 
 
 def main() -> None:
     """Measure, print, and store what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few repeats: a look, not a measurement")
+    parser.add_argument(
+        "--quick", action="store_true", help="one shape and few turns: a look, not a measurement"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to FILE")
     parser.add_argument("--only", default="", metavar="TEXT", help="forms whose names hold TEXT")
+    parser.add_argument("--threads", type=int, metavar="N", help="measure in this process, with so many")
     options = parser.parse_args()
+    if options.threads:
+        measure(options.threads, *((4, options.only, 1) if options.quick else (9, options.only, 2)))
+        return
+    arguments = ["--only", options.only, *(["--quick"] if options.quick else [])]
     table = Table("schemes")
-    for work in works():
-        if options.only in work.form:
-            measure(work, 5 if options.quick else 25, table)
+    for threads in (1, 2):
+        for row in started(threads, arguments):
+            table.add(row)
     if not table.rows:
-        sys.exit(
-            "nothing was measured: no such form, or none of the packages is installed (make bench-schemes)"
-        )
+        sys.exit("nothing was measured: no such form, or none of the packages is there (make bench-schemes)")
     if options.json:
         table.write(options.json)
 
