@@ -63,14 +63,13 @@ def _unroll(laid: Laid, place: _Place, fresh: bool, seen: set[int], plans: list[
             for part in parts if fresh else filled:
                 if part.constant is not None:
                     plans.append(_constant(place.at(part.name, 0, False).path, part.constant))
-                elif part.laid is not None and (fresh or part.laid.leaves):
+                elif part.laid is not None:
                     component = isinstance(part.laid.body, Scalar) and part.laid.body.packed
                     _unroll(part.laid, place.at(part.name, part.offset, component), fresh, seen, plans)
         case Shared(declaration=declaration, laid=inner_laid):
             first = declaration not in seen
             seen.add(declaration)
-            if first or laid.leaves:
-                _unroll(inner_laid, place, first, seen, plans)
+            _unroll(inner_laid, place, first, seen, plans)
 
 
 def _constant(path: str, constant: Constant) -> LeafPlan:

@@ -100,6 +100,13 @@ def test_the_signatures_are_looked_at_last_and_beside_the_payload() -> None:
     assert set(codes[1:]) == set(_codes(check_type(model, Value(0)))) == {"decoder_signature"}
 
 
+def test_no_signature_is_compared_with_leaves_that_have_a_fault() -> None:
+    constant = Field("c", constant=Constant("STRING", (), b""))
+    decoder = functions.FAULTY["decoder_two_outputs"].SerializeToString()
+    model = (Declaration(Structure((*functions.PAIR.fields, constant)), decoder=decoder),)
+    assert _codes(check_value(model, Value(0, data=bytes(8)))) == ["bad_constant"]
+
+
 def test_only_the_functions_of_the_root_count() -> None:
     below = functions.declared(functions.FAULTY["decoder_two_outputs"])
     model = (below, Declaration(Array(Reference(0), 2)))
