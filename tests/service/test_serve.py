@@ -1,11 +1,15 @@
 """The command `serve` as a whole: it starts, tells its address and token, survives its worker, and stops in order."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -46,37 +50,48 @@ def worker_of(service: Service) -> int:
     return worker
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@contextmanager
+def stops_soon_with_open_streams(service: Service, job: str) -> Iterator[None]:
+    """Whoever listens to a job that never ends while the service is stopped is left, and the stop waits for nobody."""
+    heard = threading.Event()
+
+    def listen() -> None:
+        request = {"Authorization": f"Bearer {service.token}"}
+        with httpx.stream("GET", f"{service.address}/v1/jobs/{job}/events", headers=request) as stream:
+            for _ in stream.iter_raw():
+                heard.set()
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    assert heard.wait(20)
+    begin = time.monotonic()
+    yield
+    assert service.process.wait(20) == 0
+    assert time.monotonic() - begin < 4
+    listener.join(5)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_stops_it_soon_also_with_open_streams(tmp_path: Path, number: int) -> None:
+    """SIGTERM does in `test_served_again`."""
     with serving(tmp_path / "data", "--no-worker") as service:
-        heard = threading.Event()
-
-        def listen() -> None:
-            request = {"Authorization": f"Bearer {service.token}"}
-            with httpx.stream("GET", f"{service.address}/v1/jobs/{job}/events", headers=request) as stream:
-                for _ in stream.iter_raw():
-                    heard.set()
-
         with service.client() as client:
             digest = client.request("POST", "/v1/artifacts?kind=ninfer&name=a.ninfer", content=b"x")["digest"]
             job = client.start({"type": "verify", "artifact": digest})["id"]
-        listener = threading.Thread(target=listen, daemon=True)
-        listener.start()
-        assert heard.wait(20)
-        begin = time.monotonic()
-        service.process.send_signal(number)
-        assert service.process.wait(20) == 0
-        assert time.monotonic() - begin < 4
-        listener.join(5)
+        with stops_soon_with_open_streams(service, job):
+            service.process.send_signal(number)
 
 
 def test_served_again(tmp_path: Path, artifact: Path) -> None:
     """The token is printed once and another can be made; the engine is made anew from our own rows."""
     data = tmp_path / "data"
-    with serving(data, "--no-worker") as service, service.client() as client:
-        digest = client.push_artifact([artifact])["digest"]
-        started = client.start({"type": "verify", "artifact": digest})["id"]
+    with serving(data, "--no-worker") as service:
+        with service.client() as client:
+            digest = client.push_artifact([artifact])["digest"]
+            started = client.start({"type": "verify", "artifact": digest})["id"]
         first = service.token
+        with stops_soon_with_open_streams(service, started):
+            service.process.send_signal(signal.SIGTERM)
     engine = list(data.glob("engine.sqlite*"))
     assert engine
     for file in engine:
@@ -97,21 +112,18 @@ def test_served_again(tmp_path: Path, artifact: Path) -> None:
     assert oct(data.stat().st_mode & 0o777) == "0o700"
 
 
-def test_a_worker_that_is_lost_is_replaced(tmp_path: Path, artifact: Path) -> None:
-    """Killed, and then its successor stopped."""
+def test_one_command_on_postgresql_replaces_a_worker_that_is_lost(
+    tmp_path: Path, artifact: Path, postgresql_url: str
+) -> None:
+    """Killed, and then its successor stopped. On SQLite one command works in `test_served_again`."""
     quick = {"NINFER_GATE_DEAD_AFTER_SECONDS": "2", "NINFER_GATE_HEARTBEAT_SECONDS": "0.3"}
-    with serving(tmp_path / "data", environment=quick) as service:
+    with serving(tmp_path / "data", "--database-url", postgresql_url, environment=quick) as service:
         assert verify(service, artifact)["state"] == "passed"
         for number in (signal.SIGKILL, signal.SIGSTOP):
             lost = worker_of(service)
             os.kill(lost, number)
             assert verify(service, artifact)["state"] == "passed", number
             assert worker_of(service) != lost, number
-
-
-def test_one_command_on_postgresql(tmp_path: Path, artifact: Path, postgresql_url: str) -> None:
-    with serving(tmp_path / "data", "--database-url", postgresql_url) as service:
-        assert verify(service, artifact)["state"] == "passed"
     assert not list((tmp_path / "data").glob("*.sqlite"))
 
 
@@ -126,24 +138,51 @@ def test_a_worker_of_its_own(tmp_path: Path, artifact: Path) -> None:
             assert worker.wait(30) == 0
 
 
+# Command lines in one process that loads everything once; what is raised past `run` ends it.
+ONE_AFTER_ANOTHER = """
+import contextlib, io, json, os, sys
+from service.cli.app import run
+
+answers = []
+for environment, arguments in json.load(sys.stdin):
+    os.environ.update(environment)
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        code = run(arguments)
+    answers.append([code, said.getvalue()])
+print(json.dumps(answers))
+"""
+
+
 def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         busy = run("serve", "--data", tmp_path / "data", "--port", port)
-    assert busy.returncode == 2
     assert f"port {port}" in busy.stderr
-    assert "Traceback" not in busy.stderr
-    (tmp_path / "file").touch()
-    for arguments in (
-        ("serve", "--data", tmp_path / "file"),
-        ("serve", "--data", tmp_path / "data", "--database-url", "mysql://x/y"),
-        ("worker", "--data", tmp_path / "never"),
-        ("migrate", "--data", tmp_path / "file" / "under"),
-    ):
-        refused = run(*arguments)
-        assert refused.returncode == 2, arguments
-        assert refused.stderr, arguments
+    never = run("worker", "--data", tmp_path / "never")  # becomes another program, and needs a process
+    for refused in (busy, never):
+        assert refused.returncode == 2, refused.args
+        assert refused.stderr, refused.args
         assert "Traceback" not in refused.stderr, refused.stderr
-    wrong = run("serve", "--data", tmp_path / "data", environment={"NINFER_GATE_THREADS": "none"})
-    assert wrong.returncode == 2
-    assert "NINFER_GATE_THREADS" in wrong.stderr
+    (tmp_path / "file").touch()
+    data, wrong = str(tmp_path / "data"), {"NINFER_GATE_THREADS": "none"}
+    lines: list[tuple[dict[str, str], list[str]]] = [
+        ({}, ["serve", "--data", str(tmp_path / "file")]),
+        ({}, ["serve", "--data", data, "--database-url", "mysql://x/y"]),
+        ({}, ["migrate", "--data", str(tmp_path / "file" / "under")]),
+        (wrong, ["serve", "--data", data]),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_AFTER_ANOTHER],
+        input=json.dumps(lines),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answers = json.loads(done.stdout)
+    for (_, arguments), (code, said) in zip(lines, answers, strict=True):
+        assert code == 2, arguments
+        assert said, arguments
+        assert "Traceback" not in said, said
+    assert "NINFER_GATE_THREADS" in answers[-1][1]
