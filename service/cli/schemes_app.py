@@ -125,6 +125,9 @@ def show_command(
         bool,
         typer.Option("--onnx", help="Print the decoder of one form as an ONNX function, and nothing else."),
     ] = False,
+    encoder: Annotated[
+        bool, typer.Option("--encoder", help="With --onnx: print the encoder in place of the decoder.")
+    ] = False,
     json: Json = None,
 ) -> int:
     """Show a scheme: its forms with their parts, parameters and layout, and what the seed gets wrong about it.
@@ -133,7 +136,7 @@ def show_command(
     """
     from service.cli.schemes import show_scheme
 
-    return show_scheme(name, shape, params or [], onnx, json)
+    return show_scheme(name, shape, params or [], onnx, json, encoder)
 
 
 @schemes_app.command("decode")
@@ -151,6 +154,9 @@ def decode_command(
     params: Params = None,
 ) -> int:
     """Write the values of stored arrays as a NumPy file, in binary32.
+
+    Words that `check` objects to, such as the scale NaN, are decoded and shown beside the outcome; what has no
+    value at all is refused.
 
     Exit codes: 0 written, 1 refused with findings, 2 could not, 130 interrupted.
     """

@@ -63,9 +63,12 @@ def decode(given: Given, out: str) -> int:
         begin = time.monotonic()
         value = _read(given)
         checked = _checked(value, Findings())
-        if checked.verdict == "failed" or checked.shape is None:
+        if checked.words != "full" or checked.shape is None:
             return _refused(path, checked.findings)
-        values = run.decode(value.form, value.parts, checked.shape, value.params)
+        try:  # NaN and what else a rule objects to are values to look at; what means nothing is refused
+            values = run.decode(value.form, value.parts, checked.shape, value.params)
+        except run.SchemeRefused as refused:
+            return _refused(path, tuple(refused.findings))
         _publish(path, *_npy(values))
         return _written(path, f"{values.dtype} {shape_text(values.shape)}", begin, checked.findings)
 

@@ -134,7 +134,9 @@ def test_a_check_says_what_it_saw(q4: Path, capsys: pytest.CaptureFixture[str]) 
     assert [one["code"] for one in strict(out)["findings"]] == ["scheme.reference_mismatch"]
 
 
-def test_words_that_no_decoder_should_meet(q4: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_illegal_words_fail_a_check_and_are_decoded_for_whoever_looks(
+    q4: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     payload = bytearray((q4 / "payload.bin").read_bytes())
     payload[18:20] = b"\x00\x7e"  # the scale of the second block
     (q4 / "payload.bin").write_bytes(payload)
@@ -146,8 +148,21 @@ def test_words_that_no_decoder_should_meet(q4: Path, capsys: pytest.CaptureFixtu
     code, out, _ = run(
         capsys, "schemes", "decode", "ggml_q4_0", "--in", q4 / "payload.bin", "--out", q4 / "values.npy"
     )
-    assert (code, (q4 / "values.npy").exists()) == (1, False)
+    assert code == 0
+    assert "scheme.scale_not_finite" in out
+    assert np.isnan(np.load(q4 / "values.npy")).nonzero()[-1].tolist() == list(range(32, 64))
+
+
+def test_what_means_nothing_is_not_decoded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case = next(one for one in cases("gptq") if one.name == "b2_g32")
+    parts = {name: array for name, array in case.arrays.items() if name != "expected_KxN"}
+    parts["g_idx"] = np.full_like(parts["g_idx"], 99)
+    np.savez(tmp_path / "parts.npz", **parts)
+    asked = ("--in", tmp_path / "parts.npz", "--params", "bits=2", "--params", "group_size=32")
+    code, out, _ = run(capsys, "schemes", "decode", "gptq", *asked, "--out", tmp_path / "values.npy")
+    assert (code, (tmp_path / "values.npy").exists()) == (1, False)
     assert "REFUSED" in out
+    assert "scheme.group_out_of_range" in out
 
 
 def test_parts_come_from_archives_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
