@@ -66,7 +66,7 @@ SCHEMES: tuple[Definition, ...] = (
         "A scale of a block, a group, a row or the tensor is NaN or infinite; 255 is the NaN of E8M0.",
         "A scale that overflowed its type, an absolute maximum taken over NaN, or bytes of another tensor.",
         "Quantize the tensor again from its source.",
-        where="part, block: where it lies; word: the stored word",
+        where="part, index: where it lies, in blocks also field and block; word: the stored word",
     ),
     advisory(
         "scheme.scale_sign_ignored",
@@ -74,7 +74,7 @@ SCHEMES: tuple[Definition, ...] = (
         "A scale has its sign bit set where decoders leave the sign out or the scheme's encoders never set it.",
         "Bytes of another array, or an encoder of another dialect.",
         "Compare with the source: two decoders may give values of opposite sign here.",
-        where="part, block: where it lies; word: the stored word",
+        where="part, index: where it lies, in blocks also field and block; word: the stored word",
     ),
     error(
         "scheme.value_not_finite",
@@ -90,7 +90,7 @@ SCHEMES: tuple[Definition, ...] = (
         "A byte that packs base-3 digits is none that the packing gives.",
         _WRITER,
         "Quantize the tensor again from its source; decoders read some digits from such a byte, no one meant them.",
-        where="part, block, byte: where it lies; word: the byte",
+        where="part, field, block, index: where it lies; word: the byte",
     ),
     error(
         "scheme.code_illegal",
@@ -154,7 +154,7 @@ SCHEMES: tuple[Definition, ...] = (
         "Bits or bytes that hold no value are not zero.",
         "A writer that does not clear its buffer. Decoders ignore them.",
         "Nothing has to be done; two files of the same values will differ in their digests.",
-        where="part, byte: where it lies",
+        where="part, index: where it lies, of a stream of codes stream and byte instead; word: the stored word",
     ),
     advisory(
         "scheme.table_differs",

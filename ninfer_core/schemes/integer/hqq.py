@@ -28,10 +28,14 @@ def _rows(shape: Shape, params: Params) -> tuple[int, int]:
     """The matrix of codes: groups are its rows (axis 1) or its columns (axis 0). Raises: SchemeRefused."""
     count = math.prod(shape)
     size: int = params["group_size"]
-    if size == -1 and shape:
-        size = shape[-1]
+    if (
+        size == -1 and shape
+    ):  # the tool's `None`: the tensor is not cut, and its own rows or columns are groups
+        size = shape[-1] if params["axis"] == 1 else shape[0]
     if size < 1:
-        raise refuse_parameter(_NAME, "group_size", "a positive number, or -1 for a row", size)
+        raise refuse_parameter(
+            _NAME, "group_size", "a positive number, or -1 for a whole row or column", size
+        )
     if not count or count % size:
         raise refuse_shape(_NAME, shape, f"whole groups of {size}")
     rows, columns = (count // size, size) if params["axis"] == 1 else (size, count // size)
@@ -147,7 +151,12 @@ HQQ = Form(
     ),
     (
         Parameter("bits", "integer", "width of a code", default=4, choices=(1, 2, 3, 4, 8)),
-        Parameter("group_size", "integer", "values that share a scale; -1 for a row", default=64),
+        Parameter(
+            "group_size",
+            "integer",
+            "values that share a scale; -1 for a whole row (axis 1) or column (axis 0) of the tensor",
+            default=64,
+        ),
         Parameter(
             "axis",
             "integer",

@@ -139,6 +139,10 @@ def test_slabs_as_published() -> None:
     column = np.array([0, 1, 2, 3, 3, 2, 1, 0], np.float32).reshape(1, 8)
     parts = run.encode(hqq, column, {"bits": 2, "group_size": 8, "axis": 0})
     assert parts["W_q"].tolist() == [[45], [120]]
+    table = column.reshape(4, 2) * np.float32([1, 4])  # a scale for each column of the tensor itself
+    parts = run.encode(hqq, table, {"bits": 2, "group_size": -1, "axis": 0})
+    assert [parts[name].shape for name in ("scale", "W_q")] == [(1, 2), (1, 2)]
+    assert run.decode(hqq, parts, (4, 2), {"bits": 2, "group_size": -1, "axis": 0})[:, 1].max() == 12
 
 
 def test_a_word_of_interleaved_columns() -> None:
