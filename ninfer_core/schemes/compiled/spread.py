@@ -1,8 +1,10 @@
 """Work on independent items, over all processors that this process may use; and arrays as kernels take them."""
 
 import os
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -31,9 +33,22 @@ def over_items(count: int, values_each: int, work: Work) -> None:
         return
     pieces = threads * _TURNS
     bounds = [count * k // pieces for k in range(pieces + 1)]
-    # Started for this call and gone with it: nothing is left behind for a process that forks.
-    with ThreadPoolExecutor(threads, thread_name_prefix="decode") as pool:
-        list(pool.map(work, bounds[:-1], bounds[1:]))
+    ranges = deque(pairwise(bounds))
+
+    def take() -> None:
+        while True:
+            try:
+                start, stop = ranges.popleft()
+            except IndexError:  # all are taken
+                return
+            work(start, stop)
+
+    # Started for this call and gone with it: nothing is left behind for a process that forks. The caller works too.
+    with ThreadPoolExecutor(threads - 1, thread_name_prefix="decode") as pool:
+        others = [pool.submit(take) for _ in range(threads - 1)]
+        take()
+    for other in others:
+        other.result()
 
 
 def stored(array: NDArray[Any]) -> NDArray[Any]:
