@@ -60,6 +60,12 @@ class Slice:
     bits: int
 
 
+def stream_word(label: str, bits: int, word_bits: int) -> tuple[Slice, ...]:
+    """The slices of the first word of a low-bits-first stream; the last one may be cut off."""
+    starts = range(0, word_bits, bits)
+    return tuple(Slice(f"{label}{start // bits}", min(bits, word_bits - start)) for start in starts)
+
+
 # The functions of a form. None of them sees a part of another dtype or shape than the form states.
 Stored = Callable[[Shape, Params], Mapping[str, Shape]]  # exact shapes of the parts; raises SchemeRefused
 Infer = Callable[[Mapping[str, Shape], Params], Shape]  # the logical shape that stored shapes imply

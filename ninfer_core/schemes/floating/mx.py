@@ -1,5 +1,6 @@
 """MX formats as separate tensors: 32 small floats share one power of two (OCP MX; scheme rule R9)."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,7 +11,18 @@ from numpy.typing import NDArray
 from ninfer_core.findings import Findings
 from ninfer_core.schemes import bits, small_floats
 from ninfer_core.schemes.faults import report
-from ninfer_core.schemes.form import Array, Form, Parameter, Params, Part, Parts, Shape, Slice, Values
+from ninfer_core.schemes.form import (
+    Array,
+    Form,
+    Parameter,
+    Params,
+    Part,
+    Parts,
+    Shape,
+    Slice,
+    Values,
+    stream_word,
+)
 from ninfer_core.schemes.run import refuse_shape
 from ninfer_core.schemes.scales import finite_source, largest, sound_scales, words_of
 from ninfer_core.schemes.small_floats import SmallFloat
@@ -110,8 +122,7 @@ class _Kind:
         width = self.element.bits
         if params["layout"] == "bytes":
             return Slice("code", width), Slice("unused", 8 - width)
-        count = 2 if width == 4 else 4
-        return tuple(Slice(f"value {n}", width) for n in range(count))
+        return stream_word("value ", width, math.lcm(width, 8))
 
     def form(self, summary: str, **others: Any) -> Form:
         """The form of this format."""

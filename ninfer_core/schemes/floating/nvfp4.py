@@ -12,7 +12,7 @@ import numpy as np
 
 from ninfer_core.findings import Findings
 from ninfer_core.schemes import bits, small_floats
-from ninfer_core.schemes.form import Array, Form, Params, Part, Parts, Shape, Slice, Values
+from ninfer_core.schemes.form import Array, Form, Params, Part, Parts, Shape, Slice, Values, stream_word
 from ninfer_core.schemes.run import refuse_shape
 from ninfer_core.schemes.scales import (
     binary32,
@@ -150,7 +150,7 @@ class Nvfp4:
 
 
 def _word(params: Params) -> tuple[Slice, ...]:
-    return Slice("value 0", 4), Slice("value 1", 4)
+    return stream_word("value ", 4, 8)
 
 
 CT: Final = Nvfp4(

@@ -9,7 +9,18 @@ import numpy as np
 from ninfer_core.findings import Findings
 from ninfer_core.schemes.bits import codes_of, stream_of, words_of
 from ninfer_core.schemes.faults import report_not_finite
-from ninfer_core.schemes.form import Array, Form, Parameter, Params, Part, Parts, Shape, Slice, Values
+from ninfer_core.schemes.form import (
+    Array,
+    Form,
+    Parameter,
+    Params,
+    Part,
+    Parts,
+    Shape,
+    Slice,
+    Values,
+    stream_word,
+)
 from ninfer_core.schemes.integer.groups import (
     SCALES,
     SYMMETRIC,
@@ -19,7 +30,6 @@ from ninfer_core.schemes.integer.groups import (
     matrix,
     one_nan,
     report_padding,
-    stream_word,
 )
 from ninfer_core.schemes.run import refuse_shape
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ninfer_core.findings import Findings
 from ninfer_core.schemes.bits import code_dtype, spare_bytes
-from ninfer_core.schemes.form import Array, Parameter, Params, Shape, Slice, Values
+from ninfer_core.schemes.form import Array, Parameter, Params, Shape, Values
 from ninfer_core.schemes.run import CannotEncode, refuse_parameter, refuse_shape
 
 SCALES: Final = ("float16", "bfloat16", "float32")
@@ -49,14 +49,6 @@ def affine(codes: Array, zeros: Array | int, scales: Array) -> Values:
     values = centred.astype(np.float32)
     values *= scales.astype(np.float32)
     return one_nan(values, scales)
-
-
-def stream_word(label: str, bits: int, word_bits: int) -> tuple[Slice, ...]:
-    """The slices of the first word of a low-bits-first stream; the last one may be cut off."""
-    slices: list[Slice] = []
-    for start in range(0, word_bits, bits):
-        slices.append(Slice(f"{label}{start // bits}", min(bits, word_bits - start)))
-    return tuple(slices)
 
 
 def report_padding(

@@ -9,8 +9,19 @@ import numpy as np
 from ninfer_core.findings import Findings
 from ninfer_core.schemes.bits import codes_of, signed, words_of
 from ninfer_core.schemes.faults import report, report_not_finite
-from ninfer_core.schemes.form import Array, Form, Parameter, Params, Part, Parts, Shape, Slice, Values
-from ninfer_core.schemes.integer.groups import SCALES, grid, one_nan, report_padding, stream_word
+from ninfer_core.schemes.form import (
+    Array,
+    Form,
+    Parameter,
+    Params,
+    Part,
+    Parts,
+    Shape,
+    Slice,
+    Values,
+    stream_word,
+)
+from ninfer_core.schemes.integer.groups import SCALES, grid, one_nan, report_padding
 from ninfer_core.schemes.run import Refusal, refuse_parameter
 
 _NAME = "linear_onnx"

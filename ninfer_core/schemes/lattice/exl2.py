@@ -10,7 +10,18 @@ from numpy.typing import NDArray
 from ninfer_core.findings import Findings
 from ninfer_core.schemes import bits
 from ninfer_core.schemes.faults import report, report_not_finite
-from ninfer_core.schemes.form import Array, Form, Parameter, Params, Part, Parts, Shape, Slice, Values
+from ninfer_core.schemes.form import (
+    Array,
+    Form,
+    Parameter,
+    Params,
+    Part,
+    Parts,
+    Shape,
+    Slice,
+    Values,
+    stream_word,
+)
 from ninfer_core.schemes.lattice.order import check_permutation
 from ninfer_core.schemes.run import CannotEncode, Refusal, refuse_parameter, refuse_shape
 
@@ -201,7 +212,7 @@ def _word(params: Params) -> tuple[Slice, ...]:
     width = groups[0][0] if groups else 0
     if width not in (2, 4, 8):
         return (Slice(f"codes of {width} bits" if width else "codes of its group's width", 32),)
-    return tuple(Slice(f"code {index}", width) for index in range(32 // width))
+    return stream_word("code ", width, 32)
 
 
 EXL2: Final = Form(

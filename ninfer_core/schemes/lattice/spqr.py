@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 
 from ninfer_core.findings import Findings
 from ninfer_core.schemes.faults import report
-from ninfer_core.schemes.form import Array, Form, Parameter, Params, Part, Parts, Shape, Slice, Values
+from ninfer_core.schemes.form import (
+    Array,
+    Form,
+    Parameter,
+    Params,
+    Part,
+    Parts,
+    Shape,
+    Slice,
+    Values,
+    stream_word,
+)
 from ninfer_core.schemes.lattice.outliers import (
     OFFSETS,
     ORDER,
@@ -170,7 +181,7 @@ def encode(values: Values, params: Params) -> dict[str, Array]:
 
 
 def _word(params: Params) -> tuple[Slice, ...]:
-    codes = tuple(Slice(f"code {index}", 3) for index in range(_SIDE))
+    codes = stream_word("code ", 3, 3 * _SIDE)
     return (Slice("ws", 3), Slice("wz", 3), *codes, Slice("byte of the record", 8), Slice("spare", 2))
 
 

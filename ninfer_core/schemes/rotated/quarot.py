@@ -6,7 +6,18 @@ from typing import Final
 import numpy as np
 
 from ninfer_core.schemes import bits, hadamard
-from ninfer_core.schemes.form import Array, Form, Parameter, Params, Part, Parts, Shape, Slice, Values
+from ninfer_core.schemes.form import (
+    Array,
+    Form,
+    Parameter,
+    Params,
+    Part,
+    Parts,
+    Shape,
+    Slice,
+    Values,
+    stream_word,
+)
 from ninfer_core.schemes.run import CannotEncode, refuse_shape
 from ninfer_core.schemes.scales import binary32, divided, finite_source, largest, sound_scales
 
@@ -62,7 +73,7 @@ def encode(values: Values, params: Params) -> dict[str, Array]:
 
 
 def _word(params: Params) -> tuple[Slice, ...]:
-    return Slice("value 0", 4), Slice("value 1", 4)
+    return stream_word("value ", 4, 8)
 
 
 QUAROT: Final = Form(

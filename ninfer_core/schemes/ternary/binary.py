@@ -8,7 +8,7 @@ import numpy as np
 from ninfer_core.findings import Findings
 from ninfer_core.schemes import bits
 from ninfer_core.schemes.faults import report
-from ninfer_core.schemes.form import Array, Form, Params, Part, Parts, Shape, Slice, Values
+from ninfer_core.schemes.form import Array, Form, Params, Part, Parts, Shape, Slice, Values, stream_word
 from ninfer_core.schemes.run import refuse_shape
 from ninfer_core.schemes.scales import finite_source, sound_scales
 
@@ -50,7 +50,7 @@ def _padding(parts: Parts, shape: Shape, params: Params, findings: Findings) -> 
 
 
 def _word(params: Params) -> tuple[Slice, ...]:
-    return tuple(Slice(f"sign of value {place}", 1) for place in range(8))
+    return stream_word("sign of value ", 1, 8)
 
 
 BINARY_XNOR: Final = Form(
