@@ -67,6 +67,10 @@ class Frame:
         tensor = self[name]
         return self.build.cast(tensor, f"U{tensor.element}") if tensor.element[0] == "I" else tensor
 
+    def to_binary16(self, x: Tensor) -> Tensor:
+        """FLOAT numbers rounded to binary16: of a sum or product of two such numbers, the one rounding that there is."""
+        return self.build.cast(self.build.cast(x, "FLOAT16"), "FLOAT")
+
     def looked_up(self, table: str, indices: Tensor) -> Tensor:
         """Entries of a constant leaf as FLOAT."""
         return self.build.cast(self.build.gather(self[table], indices), "FLOAT")

@@ -21,8 +21,8 @@ def exl2(frame: Frame) -> Tensor:
     count = len(pairs) // 2
     levels = build.stream(frame.unsigned("q_scale"), 4, outputs, (count,), outputs // 8)
     roots = build.add(build.cast(levels, "FLOAT"), 1)
-    units = _half(frame, build.multiply(frame.real_as("q_scale_max", count, 1), 1 / 256))
-    scales = _half(frame, build.multiply(build.multiply(roots, roots), units))
+    units = frame.to_binary16(build.multiply(frame.real_as("q_scale_max", count, 1), 1 / 256))
+    scales = frame.to_binary16(build.multiply(build.multiply(roots, roots), units))
     rows, first = [], 0
     for group, (bits, length) in enumerate(zip(pairs[::2], pairs[1::2], strict=True)):
         words = length * bits // 32
@@ -31,7 +31,7 @@ def exl2(frame: Frame) -> Tensor:
         centred = build.subtract(build.cast(codes, "FLOAT"), 1 << bits - 1)
         rows.append(build.multiply(centred, build.cut(scales, 0, group, group + 1)))
         first += words
-    stored = build.reshape(_half(frame, build.concat(rows, 0)), inputs, outputs)
+    stored = build.reshape(frame.to_binary16(build.concat(rows, 0)), inputs, outputs)
     return build.gather(stored, frame["q_invperm"])
 
 
@@ -78,11 +78,6 @@ def quip_sharp_e8p(frame: Frame) -> Tensor:
     values = build.multiply(values, frame.real("SU"))
     values = _rotated_down(frame, values, outputs, inputs, outputs)
     return build.multiply(values, frame.real_as("SV", outputs, 1))
-
-
-def _half(frame: Frame, x: Tensor) -> Tensor:
-    """FLOAT numbers rounded to binary16: of a sum or product of two such numbers, the one rounding that there is."""
-    return frame.build.cast(frame.build.cast(x, "FLOAT16"), "FLOAT")
 
 
 def _side(frame: Frame, factors: str, signs: str, length: int) -> Tensor:

@@ -35,11 +35,7 @@ def spqr(frame: Frame) -> Tensor:
 def _line(frame: Frame, codes: Tensor, factor: Tensor, zero: Tensor) -> Tensor:
     """factor (code - zero), each step rounded to binary16: binary32 is wide enough that rounding twice does not show."""
     build = frame.build
-    return _half(frame, build.multiply(_half(frame, build.subtract(codes, zero)), factor))
-
-
-def _half(frame: Frame, x: Tensor) -> Tensor:
-    return frame.build.cast(frame.build.cast(x, "FLOAT16"), "FLOAT")
+    return frame.to_binary16(build.multiply(frame.to_binary16(build.subtract(codes, zero)), factor))
 
 
 def _records(frame: Frame, words: Tensor, grid: tuple[int, int, int]) -> list[Tensor]:
@@ -77,7 +73,7 @@ def _with_outliers(frame: Frame, values: Tensor) -> Tensor:
     running = build.op("CumSum", counted, build.constant(0, "INT64"))
     row = build.cast(build.cut(running, 0, 0, count), "INT64")
     places = build.concat([build.reshape(row, count, 1), build.reshape(columns, count, 1)], 1)
-    return _half(frame, build.op("ScatterND", values, places, added, reduction="add"))
+    return frame.to_binary16(build.op("ScatterND", values, places, added, reduction="add"))
 
 
 def _in_order(frame: Frame, values: Tensor) -> Tensor:
