@@ -135,7 +135,7 @@ def decode(form: SmallFloat, codes: Codes) -> Values:
 
 
 @lru_cache(maxsize=64)
-def _thresholds(form: SmallFloat) -> Words32:
+def thresholds(form: SmallFloat) -> Words32:
     """For each finite magnitude but the smallest, the first binary32 word that rounds to it, ties to even."""
     codes = range(form._signed_format.largest_finite)
     words = np.empty(len(codes), np.uint32)
@@ -161,7 +161,7 @@ def encode(form: SmallFloat, values: Values, *, saturate: bool = True) -> Codes:
     """
     words = np.ascontiguousarray(values, np.float32).view(np.uint32)
     magnitudes = words & np.uint32(0x7FFFFFFF)
-    codes = np.searchsorted(_thresholds(form), magnitudes, side="right").astype(np.uint16)
+    codes = np.searchsorted(thresholds(form), magnitudes, side="right").astype(np.uint16)
     if not saturate:
         beyond = magnitudes >= np.uint32(_first_beyond(form))
         _put(codes, beyond, _overflow_code(form), f"a value is beyond {form.name}")

@@ -13,6 +13,7 @@ import onnx
 from onnx import helper
 
 OPSET: Final = 25  # the first whose Cast takes every integer leaf, UINT2 and INT2 included
+BIT_CASTS: Final = 26  # the first with BitCast, for functions that take floats apart
 _NATIVE: Final[Mapping[str, type[np.generic]]] = {
     "BOOL": np.bool_,
     "UINT8": np.uint8,
@@ -114,6 +115,10 @@ class Builder:
         if x.element == element:
             return x
         return self.op("Cast", x, element=element, to=onnx.TensorProto.DataType.Value(element))
+
+    def bit_cast(self, x: Tensor, element: str) -> Tensor:
+        """The bits of `x` as another type of its width; needs opset 26."""
+        return self.op("BitCast", x, element=element, to=onnx.TensorProto.DataType.Value(element))
 
     def reshape(self, x: Tensor, *shape: int) -> Tensor:
         """The same elements in another shape; one dimension may be -1, and a 0 is an empty one."""

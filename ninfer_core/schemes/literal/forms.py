@@ -15,7 +15,7 @@ from ninfer_core.schemes.literal.linear import LINEAR
 from ninfer_core.schemes.literal.spec import Spec
 from ninfer_core.schemes.profiles.dispatch import decode
 from ninfer_core.schemes.profiles.encode import encode
-from ninfer_core.schemes.profiles.functions import with_decoder
+from ninfer_core.schemes.profiles.functions import with_functions
 from ninfer_core.schemes.profiles.rules import check_words
 from ninfer_core.schemes.profiles.translate import translate
 from ninfer_core.schemes.run import refuse_shape
@@ -34,7 +34,7 @@ _ORACLES: Final = {
 
 def _form(spec: Spec) -> Form:
     def declare(shape: Shape, params: Params) -> Declared:
-        return with_decoder(spec.quantization(shape, params), shape)
+        return with_functions(spec.quantization(shape, params), shape)
 
     def stored(shape: Shape, params: Params) -> Mapping[str, Shape]:
         return {"payload": (size_bytes(translate(spec.quantization(shape, params), shape)),)}

@@ -32,7 +32,7 @@ from ninfer_core.schemes.profiles.model import (
 )
 from ninfer_core.schemes.profiles.nearest import finite, floats, integers, over
 from ninfer_core.schemes.profiles.packing import payload_of
-from ninfer_core.schemes.profiles.tiles import cut
+from ninfer_core.schemes.profiles.tiles import apart, cut
 from ninfer_core.schemes.profiles.translate import translate
 from ninfer_core.schemes.run import CannotEncode
 from ninfer_core.schemes.structs.leaves import LEAVES
@@ -125,13 +125,9 @@ class _Encoder:
         finite(x)
         if not kind.has_sign and (x < 0).any():
             raise CannotEncode("the values hold negative numbers, and there is no sign")
-        magnitudes = np.abs(x.astype(np.float64))
-        smallest = 0 if kind.base > 1 else (1 << kind.bits) - 1
-        with np.errstate(divide="ignore"):
-            exponents = np.log(magnitudes) / math.log(kind.base) - kind.offset
-        codes = np.clip(np.rint(np.where(magnitudes > 0, exponents, smallest)), 0, (1 << kind.bits) - 1)
+        codes = log_codes(kind, x)
         leaf = f"UINT{kind.bits}" if kind.bits in (2, 4, 8, 16) else "UINT8"
-        self._put(f"{at}codes", codes.astype(np.int64), leaf, kind.bits, x.shape[:-1])
+        self._put(f"{at}codes", codes, leaf, kind.bits, x.shape[:-1])
         if kind.has_sign:  # zero is positive (R13)
             self.words[f"{at}signs"] = words_of((x < 0).astype(np.uint8), 1)
 
@@ -177,27 +173,22 @@ class _Encoder:
         self._put(f"{path}.values" if path else "values", codes, leaf, linear[0].bits, held.shape[:-1])
 
 
+def log_codes(kind: Log, x: Values) -> Array:
+    """The code of each finite magnitude nearest in its logarithm; zero has that of the smallest (R13)."""
+    magnitudes = np.abs(x.astype(np.float64))
+    smallest = 0 if kind.base > 1 else (1 << kind.bits) - 1
+    with np.errstate(divide="ignore"):
+        exponents = np.log(magnitudes) / math.log(kind.base) - kind.offset
+    codes = np.clip(np.rint(np.where(magnitudes > 0, exponents, smallest)), 0, (1 << kind.bits) - 1)
+    return codes.astype(np.int64)
+
+
 def _taken_apart(x: Values, kind: Tiling, shape: Shape, batch: Shape) -> Values:
     """Tiles [*batch, tiles, *tile in memory order] of a tensor; what is behind its end is zero (R10)."""
-    tiles, rank = cut(kind, shape), len(batch)
-    padded_shape: list[int] = []
-    split: list[int] = []
-    grid_axes: dict[int, int] = {}
-    tile_axes: dict[int, int] = {}
-    for axis, size in enumerate(tiles.tile):
-        if axis in tiles.order:
-            count = tiles.grid[tiles.order.index(axis)]
-            grid_axes[axis] = rank + len(split)
-            split += [count, size]
-            padded_shape.append(count * size)
-        else:
-            split.append(size)
-            padded_shape.append(size)
-        tile_axes[axis] = rank + len(split) - 1
-    padded = np.zeros((*batch, *padded_shape), np.float32)
-    padded[(slice(None),) * rank + tuple(slice(size) for size in shape)] = x
-    order = [*range(rank), *(grid_axes[axis] for axis in tiles.order)]
-    order += [tile_axes[axis] for axis in tiles.element_order]
+    tiles = cut(kind, shape)
+    whole, split, order = apart(tiles, len(batch))
+    padded = np.zeros((*batch, *whole), np.float32)
+    padded[(slice(None),) * len(batch) + tuple(slice(size) for size in shape)] = x
     moved = padded.reshape(*batch, *split).transpose(order)
     return moved.reshape(*batch, tiles.count, *tiles.tile)
 

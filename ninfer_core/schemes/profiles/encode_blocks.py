@@ -9,6 +9,7 @@ from ninfer_core.schemes.bits import units_of, words_of
 from ninfer_core.schemes.form import Array, Shape, Values
 from ninfer_core.schemes.profiles.kinds_blocks import block_count
 from ninfer_core.schemes.profiles.model import (
+    BlockField,
     Codebook,
     FloatingPoint,
     Scale,
@@ -60,7 +61,7 @@ def floating_point(
 ) -> None:
     """Nearest codes; a stored scale by the rule of its type."""
     batch, at = x.shape[: x.ndim - len(shape)], f"{path}." if path else ""
-    form = _small_float(kind)
+    form = small_float(kind)
     flat = x.reshape(*batch, math.prod(shape))
     if kind.scale is not None:
         words, scales = scale_words(
@@ -81,28 +82,37 @@ def floating_point(
 
 
 def _components(words_by_path: dict[str, Array], kind: FloatingPoint, codes: Array, path: str) -> None:
-    at = f"{path}." if path else ""
     if kind.unit is not None:
         units = -(-codes.shape[-1] // kind.packed_count)
         padded = np.zeros((*codes.shape[:-1], units * kind.packed_count), codes.dtype)
         padded[..., : codes.shape[-1]] = codes
-        codes, at = padded.reshape(*codes.shape[:-1], units, kind.packed_count), f"{at}{kind.unit.field}."
+        codes = padded.reshape(*codes.shape[:-1], units, kind.packed_count)
     m, e = kind.mantissa_bits, kind.exponent_bits
     parts = {
         "mantissa": codes & ((1 << m) - 1),
         "exponent": codes >> m & ((1 << e) - 1),
         "sign": codes >> m + e,
     }
+    for name, place in component_paths(kind, path).items():
+        words_by_path[place] = parts[name]
+
+
+def component_paths(kind: FloatingPoint, path: str) -> dict[str, str]:
+    """Where mantissa, exponent and sign of a value lie, with no sign where there is none."""
+    at = f"{path}." if path else ""
+    if kind.unit is not None:
+        at = f"{at}{kind.unit.field}."
+    names = ("mantissa", "exponent", "sign")
     if kind.bare:
-        prefix = dict.fromkeys(parts, f"{path}.")
+        prefix = dict.fromkeys(names, f"{path}.")
     elif not kind.split_storage:
-        prefix = dict.fromkeys(parts, f"{at}packed.")
+        prefix = dict.fromkeys(names, f"{at}packed.")
     else:
         first = f"{at}{'sign_exponent' if kind.sign_bits else 'exponent'}."
-        leaf = m in (2, 4, 8)
-        prefix = {"sign": first, "exponent": first, "mantissa": at if leaf else f"{at}mantissa."}
-    for name, held in parts.items():
-        words_by_path[prefix[name] + name] = held
+        leaf = kind.mantissa_bits in (2, 4, 8)
+        prefix = {"mantissa": at if leaf else f"{at}mantissa.", "exponent": first, "sign": first}
+    widths = {"mantissa": kind.mantissa_bits, "exponent": kind.exponent_bits, "sign": kind.sign_bits}
+    return {name: prefix[name] + name for name in names if widths[name]}
 
 
 def structured_block(
@@ -110,11 +120,7 @@ def structured_block(
 ) -> None:
     """Nearest entries of a codebook, with the largest magnitude of a block as its scale."""
     layout, scatter = kind.layout, kind.scatter
-    scale = layout.of("SCALE")
-    roles = {term.field for term in kind.index_formula} | {"SCALE"}
-    leaf = None if scale is None else scale.data_type
-    if not kind.codebook_data or leaf is None or {field.role for field in layout.fields} != roles:
-        raise CannotEncode("no rule says how scale, zero point and bias of such a block are chosen")
+    scale = scaled_field(kind)
     batch, size = x.shape[: x.ndim - len(shape)], layout.block_size
     blocks = block_count(kind, shape)
     moved = x if kind.axis is None else np.moveaxis(x, len(batch) + kind.axis, -1)
@@ -130,27 +136,23 @@ def structured_block(
     if not top:
         raise CannotEncode("every entry of the codebook is 0")
     largest = np.abs(held).max(axis=-1, initial=0.0) / top
-    words, scales = scale_words(largest.astype(np.float32), leaf, Fraction(1))
+    words, scales = scale_words(largest.astype(np.float32), scale.data_type or "", Fraction(1))
     held = over(held, scales[..., None])
     if scatter is not None:
         apart = held.reshape(*batch, blocks, size // scatter.group_size, scatter.vector_size, scatter.stride)
         held = np.swapaxes(apart, -1, -2)
     picks = entries(held.reshape(*batch, blocks, size // table.shape[1], table.shape[1]), table)
     prefix = at if kind.bare or kind.storage_order == "SEQUENTIAL" else f"{at}blocks."
-    name = scale.name if scale is not None else ""
-    words_by_path[f"{prefix}{name}"] = words if scale is not None and scale.scalar else words[..., None]
+    words_by_path[f"{prefix}{scale.name}"] = words if scale.scalar else words[..., None]
     _fields(words_by_path, kind, picks, prefix)
 
 
 def _fields(words_by_path: dict[str, Array], kind: StructuredBlock, picks: Array, prefix: str) -> None:
     """Indices taken apart by the formula, the largest multiplier first."""
     rest = picks.copy()
-    for term in sorted(kind.index_formula, key=lambda term: -term.multiplier):
-        field = kind.layout.of(term.field)
-        if field is None or term.multiplier < 1 or (field.data_type is not None):
-            raise CannotEncode("the index formula cannot be taken apart")
-        part = np.minimum(rest // term.multiplier, (1 << field.bit_width) - 1)
-        rest = rest - part * term.multiplier
+    for field, multiplier in taken_apart(kind):
+        part = np.minimum(rest // multiplier, (1 << field.bit_width) - 1)
+        rest = rest - part * multiplier
         if field.carrier:
             width = LEAVES[field.carrier].bits
             stream = words_of(part, field.bit_width)
@@ -165,6 +167,35 @@ def _fields(words_by_path: dict[str, Array], kind: StructuredBlock, picks: Array
             words_by_path[f"{prefix}{field.name}"] = part[..., 0] if field.scalar else part
     if rest.any():
         raise CannotEncode("the index formula does not reach every entry")
+
+
+def scaled_field(kind: StructuredBlock) -> BlockField:
+    """The scale of a block of codebook indices. Raises: CannotEncode for any other block."""
+    scale = kind.layout.of("SCALE")
+    roles = {term.field for term in kind.index_formula} | {"SCALE"}
+    stored = scale is not None and scale.data_type is not None
+    if scale is None or not stored or not kind.codebook_data or {f.role for f in kind.layout.fields} != roles:
+        raise CannotEncode("no rule says how scale, zero point and bias of such a block are chosen")
+    return scale
+
+
+def taken_apart(kind: StructuredBlock) -> list[tuple[BlockField, int]]:
+    """The fields of the index formula, the largest multiplier first. Raises: CannotEncode."""
+    fields = []
+    for term in sorted(kind.index_formula, key=lambda term: -term.multiplier):
+        field = kind.layout.of(term.field)
+        if field is None or term.multiplier < 1 or field.data_type is not None:
+            raise CannotEncode("the index formula cannot be taken apart")
+        fields.append((field, term.multiplier))
+    return fields
+
+
+def reaches_every_entry(kind: StructuredBlock, entries: int) -> bool:
+    """Whether the index formula can say each of so many indices."""
+    rest = np.arange(entries)
+    for field, multiplier in taken_apart(kind):
+        rest = rest - np.minimum(rest // multiplier, (1 << field.bit_width) - 1) * multiplier
+    return not rest.any()
 
 
 def constant_scale(scale: Scale, shape: Shape, axis: int) -> Values:
@@ -184,7 +215,8 @@ def constant_scale(scale: Scale, shape: Shape, axis: int) -> Values:
     return np.asarray(factor, np.float32)
 
 
-def _small_float(kind: FloatingPoint) -> SmallFloat:
+def small_float(kind: FloatingPoint) -> SmallFloat:
+    """The float of a profile. Raises: CannotEncode for one too wide."""
     specials = Specials.IEEE if kind.has_inf else Specials.NAN if kind.has_nan else Specials.NONE
     if kind.bits > 16:
         raise CannotEncode("floats of more than 16 bits are cast, not encoded")

@@ -92,8 +92,13 @@ def scale_words(largest: Values, leaf: str, top: Fraction) -> tuple[Codes, Value
     largest magnitude is the largest code.
     """
     finite(largest)
+    words, scales = _scale_words(np.atleast_1d(largest), leaf, top)
+    return words.reshape(np.shape(largest)), scales.reshape(np.shape(largest))
+
+
+def _scale_words(largest: Values, leaf: str, top: Fraction) -> tuple[Codes, Values]:
     if leaf == "FLOAT8E8M0":
-        exponents = np.frexp(largest)[1].astype(np.int64) - 1 - (_floor_log2(top))
+        exponents = np.frexp(largest)[1].astype(np.int64) - 1 - (floor_log2(top))
         words = np.where(largest > 0, np.clip(exponents + E8M0_BIAS, 0, 254), 0).astype(np.uint8)
         return words, expand_e8m0(words)
     wanted = (largest.astype(np.float64) / float(top)).astype(np.float32)
@@ -112,7 +117,8 @@ def scale_words(largest: Values, leaf: str, top: Fraction) -> tuple[Codes, Value
     raise CannotEncode(f"no rule says how scales become {leaf}")
 
 
-def _floor_log2(value: Fraction) -> int:
+def floor_log2(value: Fraction) -> int:
+    """The exponent of the largest power of two that is not above a positive number."""
     return (
         value.numerator.bit_length()
         - value.denominator.bit_length()

@@ -50,5 +50,32 @@ def cut(tiling: Tiling, shape: Shape) -> Cut:
     return Cut(tile, tuple(_count(shape[axis], tile[axis]) for axis in order), order)
 
 
+def apart(tiles: Cut, rank: int) -> tuple[Shape, Shape, tuple[int, ...]]:
+    """How a tensor behind `rank` other axes is taken into tiles.
+
+    Returns its padded shape, that shape with each cut axis split into grid and tile, and the order of the split axes in
+    which the tiles follow one another in memory.
+    """
+    whole: list[int] = []
+    split: list[int] = []
+    grid_axes: dict[int, int] = {}
+    tile_axes: dict[int, int] = {}
+    for axis, size in enumerate(tiles.tile):
+        count = 1
+        if axis in tiles.order:
+            count = tiles.grid[tiles.order.index(axis)]
+            grid_axes[axis] = rank + len(split)
+            split.append(count)
+        tile_axes[axis] = rank + len(split)
+        split.append(size)
+        whole.append(count * size)
+    order = (
+        *range(rank),
+        *(grid_axes[axis] for axis in tiles.order),
+        *(tile_axes[axis] for axis in tiles.element_order),
+    )
+    return tuple(whole), tuple(split), order
+
+
 def _count(size: int, extent: int) -> int:
     return 1 if size == extent else -(-size // extent)

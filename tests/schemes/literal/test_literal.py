@@ -9,7 +9,7 @@ from ninfer_core.schemes import run
 from ninfer_core.schemes.literal import FORMS
 from ninfer_core.schemes.profiles.describe import describe, normalized
 from ninfer_core.schemes.profiles.dispatch import decode, dequantize
-from ninfer_core.schemes.profiles.functions import with_decoder
+from ninfer_core.schemes.profiles.functions import with_functions
 from ninfer_core.schemes.profiles.translate import translate
 from ninfer_core.schemes.structs.check import check_value
 from ninfer_core.schemes.structs.document import Document, read_document
@@ -49,7 +49,7 @@ def test_size_and_way_back(case: Literal) -> None:
     declared = translate(quantization, case.shape)
     assert size_bytes(declared) == case.payload.size
     assert describe(declared) == quantization
-    full = with_decoder(quantization, case.shape)
+    full = with_functions(quantization, case.shape)
     value = Value(full.root, data=case.payload.tobytes(), dims=full.dims)
     assert check_value(full.declarations, value) == []  # names, constants, counts, size, decoder
     assert describe(full) == quantization
@@ -100,7 +100,7 @@ def test_what_a_plugin_stores_can_be_seen_and_is_not_decoded() -> None:
     with pytest.raises(run.SchemeRefused) as refused:
         run.decode(BY_NAME[CUSTOM], {"payload": case.payload}, case.shape, {})
     assert [item.code for item in refused.value.findings] == ["profile.decoder_absent"]
-    assert with_decoder(case.quantization, case.shape) == declared
+    assert with_functions(case.quantization, case.shape) == declared
     with pytest.raises(run.SchemeRefused) as refused:  # its size is checked all the same
         run.decode(BY_NAME[CUSTOM], {"payload": case.payload[:-1]}, case.shape, {})
     assert [item.code for item in refused.value.findings] == ["scheme.part_shape"]
@@ -113,7 +113,7 @@ def test_portable_decoders_agree_bit_for_bit(case: Literal) -> None:
     from ninfer_core.schemes.functions.evaluate import Unsupported, run_onnxruntime, run_reference
 
     quantization = case.quantization
-    declared = with_decoder(quantization, case.shape)
+    declared = with_functions(quantization, case.shape)
     root = declared.declarations[declared.root]
     assert root.decoder is not None
     function = onnx.FunctionProto()
