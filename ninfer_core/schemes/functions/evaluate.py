@@ -7,32 +7,19 @@ comes from elsewhere is checked by `signatures` first and run where memory is bo
 from collections.abc import Sequence
 from typing import Final
 
-import ml_dtypes
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
 from ninfer_core.errors import NinferError
 from ninfer_core.schemes.form import Array
+from ninfer_core.schemes.structs.leaves import LEAVES
 
 # How a leaf array of the view becomes the array of its ONNX type: sub-byte integers by value, small floats by code.
-_BY_VALUE: Final[dict[int, np.dtype]] = {
-    onnx.TensorProto.UINT2: np.dtype(ml_dtypes.uint2),
-    onnx.TensorProto.INT2: np.dtype(ml_dtypes.int2),
-    onnx.TensorProto.UINT4: np.dtype(ml_dtypes.uint4),
-    onnx.TensorProto.INT4: np.dtype(ml_dtypes.int4),
-}
-_BY_CODE: Final[dict[int, np.dtype]] = {
-    onnx.TensorProto.FLOAT4E2M1: np.dtype(ml_dtypes.float4_e2m1fn),
-    onnx.TensorProto.FLOAT6E2M3: np.dtype(ml_dtypes.float6_e2m3fn),
-    onnx.TensorProto.FLOAT6E3M2: np.dtype(ml_dtypes.float6_e3m2fn),
-    onnx.TensorProto.FLOAT8E4M3FN: np.dtype(ml_dtypes.float8_e4m3fn),
-    onnx.TensorProto.FLOAT8E4M3FNUZ: np.dtype(ml_dtypes.float8_e4m3fnuz),
-    onnx.TensorProto.FLOAT8E5M2: np.dtype(ml_dtypes.float8_e5m2),
-    onnx.TensorProto.FLOAT8E5M2FNUZ: np.dtype(ml_dtypes.float8_e5m2fnuz),
-    onnx.TensorProto.FLOAT8E8M0: np.dtype(ml_dtypes.float8_e8m0fnu),
-    onnx.TensorProto.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
-}
+_BY_VALUE: Final = frozenset(leaf.onnx for leaf in LEAVES if leaf.bits < 8 and leaf.kind != "float")
+_BY_CODE: Final = frozenset(
+    leaf.onnx for leaf in LEAVES if leaf.kind == "float" and (leaf.bits < 16 or leaf.name == "BFLOAT16")
+)
 
 
 class FunctionFailed(NinferError):
@@ -107,12 +94,11 @@ def _inputs(function: onnx.FunctionProto, leaves: Sequence[Array]) -> dict[str, 
 
 def _native(array: Array, element: int) -> Array:
     """The array of the ONNX type for a leaf array of the view."""
-    if element in _BY_VALUE:
-        return array.astype(_BY_VALUE[element])
-    if element in _BY_CODE:
-        dtype = _BY_CODE[element]
-        return np.ascontiguousarray(array).view(dtype) if array.dtype != dtype else array
     wanted = helper.tensor_dtype_to_np_dtype(element)
+    if element in _BY_VALUE:
+        return array.astype(wanted)
+    if array.dtype != wanted and element in _BY_CODE:
+        return np.ascontiguousarray(array).view(wanted)
     if array.dtype != wanted:
         raise FunctionFailed(f"a leaf of {wanted} comes as {array.dtype}")
     return array

@@ -7,28 +7,14 @@ from typing import Final
 from ninfer_core.schemes.form import Array, Form, Params, Part, Shape
 from ninfer_core.schemes.functions.frame import Given, Recipe, bare
 from ninfer_core.schemes.run import Refusal
+from ninfer_core.schemes.structs.leaves import LEAVES
 from ninfer_core.schemes.structs.model import Array as ArrayType
 from ninfer_core.schemes.structs.model import Constant, Declaration, Declared, Field, Leaf, Structure, Type
+from ninfer_core.schemes.structs.numbers import element_type
 
+# Leaves of whole bytes by the names of their arrays' types.
 _ELEMENTS: Final[Mapping[str, str]] = {
-    "bool": "BOOL",
-    "uint8": "UINT8",
-    "uint16": "UINT16",
-    "uint32": "UINT32",
-    "uint64": "UINT64",
-    "int8": "INT8",
-    "int16": "INT16",
-    "int32": "INT32",
-    "int64": "INT64",
-    "float16": "FLOAT16",
-    "bfloat16": "BFLOAT16",
-    "float32": "FLOAT",
-    "float64": "DOUBLE",
-    "float8_e4m3fn": "FLOAT8E4M3FN",
-    "float8_e4m3fnuz": "FLOAT8E4M3FNUZ",
-    "float8_e5m2": "FLOAT8E5M2",
-    "float8_e5m2fnuz": "FLOAT8E5M2FNUZ",
-    "float8_e8m0fnu": "FLOAT8E8M0",
+    element_type(leaf).name: leaf.name for leaf in LEAVES if leaf.bits >= 8
 }
 BLOCKS: Final = "blocks"  # the field of the payload, where constants stand beside it
 

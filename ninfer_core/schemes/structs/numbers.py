@@ -39,18 +39,27 @@ def word_type(bits: int) -> np.dtype[Any]:
     return np.dtype(f"<u{next(size for size in (1, 2, 4, 8) if bits <= size * 8)}")
 
 
+def element_type(element: LeafType) -> np.dtype[Any]:
+    """The type of a leaf's elements in arrays, see `structs.view`."""
+    if element.kind == "bool":
+        return np.dtype(np.bool_)
+    if element.kind == "float" and element.bits >= 8:
+        floats: np.dtype[Any] = np.dtype((_SMALL | _WIDE)[element.name])
+        return floats
+    word = word_type(element.bits)
+    return np.dtype(f"<i{word.itemsize}") if element.kind == "signed" else word
+
+
 def as_elements(words: NDArray[Any], element: LeafType) -> NDArray[Any]:
     """Stored words as elements, see `structs.view`; a bool is true for any word but 0."""
     if element.kind == "bool":
         truth: NDArray[Any] = words != 0
         return truth
-    if element.kind == "signed":
-        spare = words.dtype.itemsize * 8 - element.bits
-        signed = np.dtype(f"<i{words.dtype.itemsize}")
-        return (words << spare).view(signed) >> spare if spare else words.view(signed)
-    if element.bits >= 8 and element.kind == "float":
-        return words.view((_SMALL | _WIDE)[element.name])
-    return words
+    type_ = element_type(element)
+    spare = words.dtype.itemsize * 8 - element.bits
+    if element.kind == "signed" and spare:
+        return (words << spare).view(type_) >> spare
+    return words.view(type_)
 
 
 def numbers(words: NDArray[Any], element: LeafType) -> list[Number]:
