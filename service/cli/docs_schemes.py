@@ -9,6 +9,7 @@ from ninfer_core.schemes.catalogue.facts import bits_per_weight, rounded, span
 from ninfer_core.schemes.catalogue.forms import FORMS, forms_of, schemes_of
 from ninfer_core.schemes.catalogue.rules import RULES
 from ninfer_core.schemes.form import REQUIRED, Form, Parameter
+from ninfer_core.schemes.run import CannotEncode, complete
 from service.text import UNKNOWN
 
 SCHEMES_PAGE: Final = "schemes.md"
@@ -28,6 +29,11 @@ Bits per weight are computed from the forms, of a 4096 by 4096 weight unless the
 seed's table prints, *declared* what its own structures take, *in files* what users have. Encoders are *canonical* where a
 rule fixes the bytes, *nearest* where each code is the nearest value to scales taken by rule, *plain* where a tool would
 search or calibrate and this one rounds to the grid.
+
+A decoder of standard ONNX operators stands in the type of every form whose numbers they can say. Literal forms have an
+encoder of such operators beside it, equal byte for byte to the one that runs here, wherever a rule and exact operators
+fix the bytes: each form below says so, or why not. It stops at values that are refused here, such as NaN without a code.
+Of file forms only the decoder is such a function; where they can be encoded, the encoder is the one that runs here.
 
 This page is generated from the catalogue by `python -m service.cli.docs`; a test compares the two.
 """
@@ -100,6 +106,8 @@ def _form(form: Form) -> Iterator[str]:
     yield f"- **Kind**: {kind}, of {', '.join(f'`{name}`' for name in schemes_of(form))}"
     yield f"- **Values**: `[{', '.join(form.axes)}]`; {form.arithmetic}"
     yield f"- **Encode**: {encode}"
+    if form.kind == "literal":
+        yield f"- **Encoder of ONNX operators**: {_portable(form)}"
     yield f"- **Oracle**: {form.oracle}"
     figures = list(dict.fromkeys(rounded(bits_per_weight(form, one)) for one in examples_of(form)))
     yield f"- **Bits per weight**: {' or '.join(figures)}"
@@ -117,6 +125,21 @@ def _form(form: Form) -> Iterator[str]:
             meaning = parameter.meaning + _choices(parameter)
             yield f"| `{parameter.name}` | {parameter.kind} | {_default(parameter)} | {_cell(meaning)} |"
         yield ""
+
+
+def _portable(form: Form) -> str:
+    """`yes`, or why a literal form has no encoder of standard operators."""
+    from ninfer_core.schemes.literal import SPECS
+    from ninfer_core.schemes.profiles.functions import encoder_of
+    from ninfer_core.schemes.profiles.translate import translate
+
+    example = examples_of(form)[0]
+    quantization = SPECS[form.name].quantization(example.shape, complete(form, example.params))
+    try:
+        encoder_of(quantization, translate(quantization, example.shape), example.shape)
+    except CannotEncode as fault:
+        return f"no, {fault}"
+    return "yes"
 
 
 def _choices(parameter: Parameter) -> str:

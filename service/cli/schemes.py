@@ -29,14 +29,16 @@ def list_schemes(kind: str | None, match: str | None, json: str | None) -> int:
     return guarded(_task("listing the schemes", json), work)
 
 
-def show_scheme(name: str, shape: str | None, params: list[str], onnx: bool, json: str | None) -> int:
+def show_scheme(
+    name: str, shape: str | None, params: list[str], onnx: bool, json: str | None, encoder: bool = False
+) -> int:
     """Print everything about a scheme or one of its forms; the exit code."""
 
     def work() -> int:
         from ninfer_core.schemes.catalogue.forms import FORMS, form_of, forms_of
         from ninfer_core.schemes.catalogue.shown import Shown, shown_json
         from service.cli.schemes_inputs import no_such, read_params, read_shape
-        from service.cli.schemes_view import show_decoder, show_in_full
+        from service.cli.schemes_view import show_function, show_in_full
 
         target = json_target(json)
         dims = read_shape(shape)
@@ -44,6 +46,8 @@ def show_scheme(name: str, shape: str | None, params: list[str], onnx: bool, jso
             scheme = find(not_empty("NAME", name))
         except UnknownName as unknown:
             raise no_such(name) from unknown
+        if encoder and not onnx:
+            raise Usage("--encoder says which function --onnx prints")
         if onnx or params or dims is not None:  # what only one form has
             form = form_of(name)
             shown: tuple[Shown, ...] = (Shown.of(scheme, form, dims, read_params(form, params)),)
@@ -55,7 +59,7 @@ def show_scheme(name: str, shape: str | None, params: list[str], onnx: bool, jso
             target.write(shown_json(scheme, shown))
         if target is None or not target.alone:
             if onnx:
-                show_decoder(shown[0])
+                show_function(shown[0], encoder)
             else:
                 show_in_full(scheme, shown)
         return 0

@@ -1,4 +1,4 @@
-"""The catalogue for a person: a list, a scheme in full with drawn layouts, a decoder as text."""
+"""The catalogue for a person: a list, a scheme in full with drawn layouts, a decoder or an encoder as text."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -92,11 +92,12 @@ def _form_line(shown: Shown) -> tuple[str, ...]:
     return form.name, form.kind, bits, encode, form.summary
 
 
-def show_decoder(shown: Shown) -> None:
-    """The decoder of a form, ready to be parsed. Raises: Usage where it has none."""
-    text = shown.decoder()
+def show_function(shown: Shown, encoder: bool) -> None:
+    """The decoder or the encoder of a form, ready to be parsed. Raises: Usage where it has none."""
+    text = shown.encoder() if encoder else shown.decoder()
     if text is None:
-        raise Usage(f"{shown.form.name} has no decoder of standard ONNX operators")
+        what = "encoder" if encoder else "decoder"
+        raise Usage(f"{shown.form.name} has no {what} of standard ONNX operators")
     console().print(text, soft_wrap=True)
 
 

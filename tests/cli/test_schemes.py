@@ -77,6 +77,19 @@ def test_a_decoder_is_printed_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert "nvfp4_modelopt" in err
 
 
+def test_an_encoder_is_printed_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "schemes", "show", "nf4_literal", "--onnx", "--encoder", "--shape", "64")
+    assert code == 0
+    assert "float[64]" in out
+    assert "uint8[32]" in out
+    code, _, err = run(capsys, "schemes", "show", "ggml_q4_0", "--onnx", "--encoder")
+    assert code == 2
+    assert "has no encoder" in err
+    code, _, err = run(capsys, "schemes", "show", "nf4_literal", "--encoder")
+    assert code == 2
+    assert "--onnx" in err
+
+
 def test_names_that_lead_nowhere(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "schemes", "show", "ggml_q4k")
     assert code == 2

@@ -1,4 +1,4 @@
-"""The catalogue as it is shown: which schemes fit a question, and a form with sizes, drawn layout and decoder."""
+"""The catalogue as it is shown: which schemes fit a question, and a form with sizes, drawn layout, decoder and encoder."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -67,6 +67,14 @@ class Shown:
         function = decoder_of(self.form, self.example.shape, self.params, self.dtypes)
         return None if function is None else function_to_text(function)
 
+    def encoder(self) -> str | None:
+        """The encoder in ONNX text form, None where there is none. Raises: SchemeRefused."""
+        from ninfer_core.schemes.functions.decoders import encoder_of
+        from ninfer_core.schemes.functions.text import function_to_text
+
+        function = encoder_of(self.form, self.example.shape, self.params)
+        return None if function is None else function_to_text(function)
+
     def json(self) -> dict[str, Any]:
         """Everything as JSON values. Raises: SchemeRefused."""
         word = self.word
@@ -76,6 +84,7 @@ class Shown:
             "layout": box_json(self.layout),
             "word": None if word is None else box_json(word),
             "decoder": self.decoder(),
+            "encoder": self.encoder(),
         }
 
 

@@ -82,7 +82,7 @@ def one(
         ),
     ] = None,
 ) -> Response:
-    """What `ninfer-gate schemes show NAME --json` writes: parts, parameters, sizes, struct type, decoder in ONNX text form."""
+    """What `ninfer-gate schemes show NAME --json` writes: parts, parameters, sizes, struct type, decoder and encoder as text."""
     from service import schemes
 
     document = schemes.document(name, shape)

@@ -188,6 +188,9 @@ class FormRead(Answer):
     layout: BoxRead = Field(description="Its struct type.")
     word: BoxRead | None = Field(description="What one stored word of the codes holds.")
     decoder: str | None = Field(description="In ONNX text form; null where standard operators give none.")
+    encoder: str | None = Field(
+        description="In ONNX text form; null where no rule or no operators fix the bytes."
+    )
 
 
 class SchemeWhole(Answer):

@@ -65,6 +65,8 @@ def test_one_scheme_with_everything_about_its_forms(api: World) -> None:
     assert [form["name"] for form in block["forms"]] == ["ggml_q4_k"]
     assert block["forms"][0]["sizes"]["bits"] == {"payload": 2 * 144 * 8}
     assert "BitwiseAnd" in block["forms"][0]["decoder"]
+    assert block["forms"][0]["encoder"] is None
+    assert "ArgMin" in get(api, "/v1/schemes/nf4_literal")["forms"][0]["encoder"]
     assert get(api, "/v1/schemes/ggml_q4_k")["forms"][0]["sizes"]["shape"] != [2, 256]
 
 
