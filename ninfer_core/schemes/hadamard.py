@@ -1,13 +1,11 @@
 """Hadamard rotations: Sylvester's matrix over the square root of its size, its own inverse (scheme rule R11)."""
 
 import math
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 Values = NDArray[np.float32]
-MAX_MATRIX: Final = 1 << 12  # rows of a matrix that is written out: 64 MiB; `transform` needs none
 
 
 def is_size(n: int) -> bool:
@@ -21,16 +19,6 @@ def is_size(n: int) -> bool:
 def factor(n: int) -> np.float32:
     """1 / sqrt(n), rounded once to binary32."""
     return np.float32(1.0 / math.sqrt(n))
-
-
-def matrix(n: int) -> Values:
-    """The matrix [n, n], symmetric. Raises: ValueError for a size that is no power of two or above `MAX_MATRIX`."""
-    if not is_size(n) or n > MAX_MATRIX:
-        raise ValueError(f"a Hadamard matrix has 1, 2, 4 .. {MAX_MATRIX} rows here, not {n}")
-    signs = np.ones((1, 1), np.float32)
-    while signs.shape[0] < n:
-        signs = np.block([[signs, signs], [signs, -signs]])
-    return signs * factor(n)
 
 
 def transform(values: Values, size: int, axis: int = -1) -> Values:

@@ -6,6 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+def sylvester(size: int) -> NDArray[np.float64]:
+    """The signs of the Hadamard matrix: the parity of the bits that row and column have in common."""
+    index = np.arange(size)
+    common = np.array([[(row & column).bit_count() for column in index.tolist()] for row in index.tolist()])
+    return np.where(common % 2 == 0, 1.0, -1.0)
+
+
 def assert_same_numbers(ours: NDArray[Any], theirs: NDArray[Any]) -> None:
     """Equal binary32 words; NaN on both sides or on none, whatever its sign and payload."""
     assert ours.dtype == theirs.dtype == np.float32

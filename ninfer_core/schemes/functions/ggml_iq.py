@@ -7,13 +7,11 @@ from typing import Final
 import numpy as np
 
 from ninfer_core.schemes.form import Array, Params
-from ninfer_core.schemes.functions.build import Tensor
+from ninfer_core.schemes.functions.build import BIT_CASTS, Tensor
 from ninfer_core.schemes.functions.frame import Frame, Given, Recipe
 from ninfer_core.schemes.functions.ggml_pieces import bits, blocks, column, in_turn
 from ninfer_core.schemes.ggml.pieces import even_signs
 from ninfer_core.schemes.ggml.tables import grid
-
-_BITCAST: Final = 26  # the first version with an operator that reads words as floats
 
 
 def iq2_xxs(frame: Frame) -> Tensor:
@@ -80,7 +78,7 @@ def iq1_m(frame: Frame) -> Tensor:
     joined = build.cut(tops, 1, 0, 1)
     for k in range(1, 4):
         joined = build.either(joined, build.cut(tops, 1, k, k + 1))
-    half = build.op("BitCast", joined, element="FLOAT16", to=10)
+    half = build.bit_cast(joined, "FLOAT16")
     odd = _odd(frame, build.reshape(build.fields(scales, range(0, 12, 3), 3, (n, 4)), n, 16))
     steps = build.multiply(build.cast(half, "FLOAT"), odd)
     delta = _delta(frame, build.right(nibble, 3), n, 32)
@@ -151,5 +149,5 @@ GGML_IQ: Final[Mapping[str, Recipe]] = {
     "ggml_iq3_xxs": Recipe(iq3_xxs, partial(_grid_and_signs, "iq3_xxs")),
     "ggml_iq3_s": Recipe(iq3_s, partial(_grid, "iq3_s")),
     "ggml_iq1_s": Recipe(iq1_s, partial(_grid, "iq1_s")),
-    "ggml_iq1_m": Recipe(iq1_m, partial(_grid, "iq1_s"), opset=_BITCAST),
+    "ggml_iq1_m": Recipe(iq1_m, partial(_grid, "iq1_s"), opset=BIT_CASTS),
 }

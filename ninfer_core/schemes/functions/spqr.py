@@ -5,11 +5,10 @@ from typing import Final
 
 import numpy as np
 
-from ninfer_core.schemes.functions.build import Tensor
+from ninfer_core.schemes.functions.build import BIT_CASTS, Tensor
 from ninfer_core.schemes.functions.frame import Frame, Recipe
 from ninfer_core.schemes.lattice.outliers import OFFSETS, ORDER, OUTLIERS
 
-_BITCAST: Final = 26  # the first version with an operator that reads words as floats
 _SIDE: Final = 16
 _RECORD: Final = 54
 
@@ -44,12 +43,8 @@ def _records(frame: Frame, words: Tensor, grid: tuple[int, int, int]) -> list[Te
     even = build.gather(words, build.constant(np.arange(0, _SIDE, 2), "INT64"), 2)
     pairs = build.reshape(build.cast(build.field(even, _RECORD, 8), "UINT16"), down, across, 4, 2)
     low, high = (build.reshape(build.cut(pairs, 3, at, at + 1), down, across, 4, 1) for at in (0, 1))
-    halves = build.cast(_as_half(frame, build.either(low, build.left(high, 8))), "FLOAT")
+    halves = build.cast(build.bit_cast(build.either(low, build.left(high, 8)), "FLOAT16"), "FLOAT")
     return [build.cut(halves, 2, number, number + 1) for number in range(4)]
-
-
-def _as_half(frame: Frame, words: Tensor) -> Tensor:
-    return frame.build.op("BitCast", words, element="FLOAT16", to=10)
 
 
 def _with_outliers(frame: Frame, values: Tensor) -> Tensor:
@@ -58,7 +53,7 @@ def _with_outliers(frame: Frame, values: Tensor) -> Tensor:
     if not count:
         return values
     words = frame.unsigned(OUTLIERS)
-    added = build.cast(_as_half(frame, build.cast(build.right(words, 16), "UINT16")), "FLOAT")
+    added = build.cast(build.bit_cast(build.cast(build.right(words, 16), "UINT16"), "FLOAT16"), "FLOAT")
     columns = build.cast(build.mask(words, 0xFFFF), "INT64")
     ends = build.cast(build.cut(frame[OFFSETS], 0, 1, rows + 1), "INT64")
     none, each = build.constant([0], "INT32"), build.constant([1], "INT32")
@@ -85,4 +80,4 @@ def _in_order(frame: Frame, values: Tensor) -> Tensor:
     return build.gather(values, column_of_input, 1)
 
 
-SPQR: Final[Mapping[str, Recipe]] = {"spqr": Recipe(spqr, opset=_BITCAST)}
+SPQR: Final[Mapping[str, Recipe]] = {"spqr": Recipe(spqr, opset=BIT_CASTS)}

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from ninfer_core.schemes import hadamard, run
+from ninfer_core.schemes import run
 from ninfer_core.schemes.rotated import EETQ, FORMS, QUAROT, SMOOTHQUANT, eetq
 from ninfer_core.schemes.run import CannotEncode, SchemeRefused
 from ninfer_core.schemes.scales import half_away
-from tests.schemes.numbers import assert_same_numbers
+from tests.schemes.numbers import assert_same_numbers, sylvester
 from tests.schemes.vectors import cases
 
 
@@ -133,8 +133,8 @@ class TestQuarot:
         params = {"unrotate": unrotate}
         parts = run.encode(QUAROT, values, params)
         stored = run.decode(QUAROT, parts, (16, 32), {})
-        left = hadamard.matrix(16) if unrotate in ("output", "both") else np.eye(16)
-        right = hadamard.matrix(32) if unrotate in ("input", "both") else np.eye(32)
+        left = sylvester(16) / 4 if unrotate in ("output", "both") else np.eye(16)
+        right = sylvester(32) / np.sqrt(32) if unrotate in ("input", "both") else np.eye(32)
         np.testing.assert_allclose(stored, left @ values @ right, atol=0.3)
         decoded = run.decode(QUAROT, parts, (16, 32), params)
         np.testing.assert_allclose(decoded, left @ stored @ right, atol=1e-5)
