@@ -134,6 +134,13 @@ def _check_shape(refusal: Refusal, shape: Shape) -> None:
         refusal.add("shape", f"shape {list(shape)} is none that can be decoded", expected, list(shape))
 
 
+def _check_missing(form: Form, refusal: Refusal, parts: Parts) -> None:
+    for part in form.parts:
+        if part.name not in parts and not part.optional:
+            message = f"{part.name} is missing: {part.meaning}"
+            refusal.add("part_missing", message, part.axes, "absent", part=part.name)
+
+
 def _check_parts(form: Form, refusal: Refusal, parts: Parts, stored: Mapping[str, Shape]) -> None:
     known = {part.name: part for part in form.parts}
     for name in parts:
@@ -141,12 +148,9 @@ def _check_parts(form: Form, refusal: Refusal, parts: Parts, stored: Mapping[str
             refusal.add(
                 "part_unknown", f"{name} is no part of {form.name}", ", ".join(known), name, part=name
             )
+    _check_missing(form, refusal, parts)
     for name, part in known.items():
         if name not in parts:
-            if not part.optional:
-                refusal.add(
-                    "part_missing", f"{name} is missing: {part.meaning}", part.axes, "absent", part=name
-                )
             continue
         array = parts[name]
         words = array.dtype == np.uint8 and any(dtype in _SMALL_FLOATS for dtype in part.dtypes)
@@ -183,9 +187,13 @@ def prepared(form: Form, parts: Parts, shape: Shape, given: Mapping[str, Any]) -
 
 def implied_shape(form: Form, parts: Parts, given: Mapping[str, Any]) -> Shape:
     """The logical shape that the stored arrays imply. Raises: SchemeRefused where they do not say it."""
+    params = complete(form, given)
+    refusal = Refusal(form.name)
+    _check_missing(form, refusal, parts)  # such as all of them, behind a prefix that no tensor has
+    refusal.settle()
     if form.infer is None:
         raise refuse_shape(form.name, (), "the parts do not say the shape, so it has to be given")
-    return form.infer({name: array.shape for name, array in parts.items()}, complete(form, given))
+    return form.infer({name: array.shape for name, array in parts.items()}, params)
 
 
 def decode(

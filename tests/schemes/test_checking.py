@@ -47,7 +47,7 @@ def test_values_tell_the_convention() -> None:
 @pytest.mark.parametrize(
     ("parts", "shape", "code"),
     [
-        ({}, None, "scheme.shape"),
+        ({}, None, "scheme.part_missing"),
         ({}, (1, 32), "scheme.part_missing"),
         ({"payload": np.zeros(18, np.int8)}, (1, 32), "scheme.part_dtype"),
         ({"payload": np.zeros(36, np.uint8)}, (1, 32), "scheme.part_shape"),

@@ -37,6 +37,8 @@ def encode(values: Values, params: Params) -> dict[str, Array]:
     alpha = np.zeros(values.shape[0], np.float32)
     if values.shape[1]:
         np.mean(magnitudes, axis=1, dtype=np.float32, out=alpha)
+        beyond = np.isinf(alpha)  # the sum left binary32; the mean does not
+        alpha[beyond] = magnitudes[beyond].mean(axis=1, dtype=np.float64)
     return {"payload": bits.words_of((values >= 0).astype(np.uint8), 1), "alpha": alpha}
 
 

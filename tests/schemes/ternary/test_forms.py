@@ -205,6 +205,11 @@ class TestBinary:
         assert_same_numbers(run.decode(BINARY_XNOR, parts, shape, {}), values)
         assert run.check(BINARY_XNOR, parts, shape, {}) == []
 
+    def test_a_mean_is_finite_where_the_sum_is_not(self):
+        values = np.array([[3e38, -3e38, 3e38], [1, -1, 1]], np.float32)
+        parts = run.encode(BINARY_XNOR, values, {})
+        assert_same_numbers(run.decode(BINARY_XNOR, parts, values.shape, {}), values)
+
     def test_zero_counts_as_plus(self):
         parts = run.encode(BINARY_XNOR, np.array([[0.0, -0.0, -1.0]], np.float32), {})
         assert parts["payload"].tolist() == [[0b011]]
