@@ -96,7 +96,6 @@ class SmallFloat:
 E2M1: Final = SmallFloat("e2m1", 2, 1, 1)
 E3M2: Final = SmallFloat("e3m2", 3, 2, 3)
 E2M3: Final = SmallFloat("e2m3", 2, 3, 1)
-E3M2_IEEE: Final = SmallFloat("e3m2_ieee", 3, 2, 3, Specials.IEEE)
 E4M3FN: Final = SmallFloat("e4m3fn", 4, 3, 7, Specials.NAN)
 E4M3FNUZ: Final = SmallFloat("e4m3fnuz", 4, 3, 8, Specials.FNUZ)
 E5M2: Final = SmallFloat("e5m2", 5, 2, 15, Specials.IEEE)

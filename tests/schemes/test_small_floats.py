@@ -19,7 +19,7 @@ NAMED = (
     small_floats.E2M1,
     small_floats.E3M2,
     small_floats.E2M3,
-    small_floats.E3M2_IEEE,
+    SmallFloat("e3m2_ieee", 3, 2, 3, Specials.IEEE),
     small_floats.E4M3FN,
     small_floats.E4M3FNUZ,
     small_floats.E5M2,

@@ -20,7 +20,7 @@ from ninfer_core.schemes.small_floats import (
 from ninfer_core.schemes.structs.view import LeafArray
 from ninfer_core.words import expand_bf16, expand_binary16
 
-_SMALL: Final[dict[str, SmallFloat]] = {
+SMALL: Final[dict[str, SmallFloat]] = {
     "FLOAT4E2M1": E2M1,
     "FLOAT6E2M3": E2M3,
     "FLOAT6E3M2": E3M2,
@@ -34,8 +34,8 @@ _SMALL: Final[dict[str, SmallFloat]] = {
 def numbers_of(leaf: LeafArray) -> Values:
     """The leaf's elements; integers and DOUBLE are rounded to the nearest where binary32 does not hold them."""
     name = leaf.plan.element.name
-    if name in _SMALL:
-        return decode(_SMALL[name], leaf.words)
+    if name in SMALL:
+        return decode(SMALL[name], leaf.words)
     if name == "FLOAT8E8M0":
         return expand_e8m0(leaf.words)
     if name == "FLOAT16":

@@ -7,17 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ninfer_core.schemes.form import Values
+from ninfer_core.schemes.profiles.leaf_values import SMALL
 from ninfer_core.schemes.run import CannotEncode
 from ninfer_core.schemes.small_floats import (
-    E2M1,
-    E2M3,
-    E3M2,
-    E4M3FN,
-    E4M3FNUZ,
-    E5M2,
-    E5M2FNUZ,
     E8M0_BIAS,
-    SmallFloat,
     encode,
     expand_e8m0,
 )
@@ -25,15 +18,6 @@ from ninfer_core.schemes.structs.leaves import LEAVES
 from ninfer_core.words import expand_binary16, narrow_bf16
 
 Codes = NDArray[Any]
-SMALL: Final[dict[str, SmallFloat]] = {
-    "FLOAT4E2M1": E2M1,
-    "FLOAT6E2M3": E2M3,
-    "FLOAT6E3M2": E3M2,
-    "FLOAT8E4M3FN": E4M3FN,
-    "FLOAT8E4M3FNUZ": E4M3FNUZ,
-    "FLOAT8E5M2": E5M2,
-    "FLOAT8E5M2FNUZ": E5M2FNUZ,
-}
 _AT_ONCE: Final = 1 << 22  # distances of one piece
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ninfer_core.schemes.form import Shape, Values
-from ninfer_core.schemes.profiles.nearest import SMALL, floor_log2
+from ninfer_core.schemes.profiles.leaf_values import SMALL
+from ninfer_core.schemes.profiles.nearest import floor_log2
 from ninfer_core.schemes.run import CannotEncode
 from ninfer_core.schemes.small_floats import (
     E8M0_BIAS,
