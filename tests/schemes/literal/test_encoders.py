@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ninfer_core.schemes import run
 from ninfer_core.schemes.form import Shape
 from ninfer_core.schemes.functions.evaluate import FunctionFailed, run_onnxruntime, run_reference
-from ninfer_core.schemes.literal import FORMS
+from ninfer_core.schemes.literal import FORMS, SPECS
 from ninfer_core.schemes.profiles.encode import encode
 from ninfer_core.schemes.profiles.functions import encoder_of, with_functions
 from ninfer_core.schemes.profiles.model import Quantization
@@ -132,3 +132,18 @@ def test_random_profiles(drawn: tuple[Quantization, Shape], seed: int) -> None:
     random = np.random.default_rng(seed)
     values = np.round(random.normal(0, 4, shape), int(random.integers(0, 4))).astype(np.float32)
     _same(quantization, function, values, 1)
+
+
+@pytest.mark.parametrize("shape", [(0,), (7,), (257,), (3, 5)])
+def test_other_shapes(shape: Shape) -> None:
+    held = 0
+    values = np.abs(np.random.default_rng(3).normal(0, 0.02, shape)).astype(np.float32)
+    for case in CASES:
+        params = {**case.params, **({"outliers": 0} if case.form == "spqr_literal" else {})}
+        try:
+            quantization = SPECS[case.form].quantization(shape, run.complete(BY_NAME[case.form], params))
+            declared = translate(quantization, shape)
+        except run.SchemeRefused:
+            continue
+        held += _same(quantization, encoder_of(quantization, declared, shape), values, 1)
+    assert held >= 10
