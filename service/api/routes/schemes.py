@@ -13,14 +13,8 @@ from service.api.body import TextBody, document_body
 from service.api.parameters import CallerParam, Paging, PartsParam, SchemeCheckId
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
-from service.api.schemas.schemes import (
-    SchemeCheckRead,
-    SchemeCheckWhole,
-    SchemeRead,
-    SchemeWhole,
-    StructRead,
-    Verdict,
-)
+from service.api.schemas.scheme_checks import SchemeCheckRead, SchemeCheckWhole
+from service.api.schemas.schemes import SchemeRead, SchemeWhole, StructRead, Verdict
 from service.errors import (
     BodyTooLarge,
     InvalidRequest,
@@ -95,7 +89,7 @@ def one(
 @router.post(
     "/struct-checks",
     summary="Check a struct type or value",
-    openapi_extra=document_body("A document of struct types, see docs/schemes.md.", examples.STRUCT),
+    openapi_extra=document_body("A document of struct types, see docs/structs.md.", examples.STRUCT),
     responses=describe(TooSlow, BodyTooLarge, MediaTypeUnsupported),
 )
 def check_struct(text: TextBody, parts: PartsParam, caller: CallerParam) -> StructRead:

@@ -9,7 +9,7 @@ from ninfer_core.strict_json import Json, Real
 from service.api.body import spelled
 from service.api.schemas.base import Answer, Digest, Id, Sent
 from service.api.schemas.comparisons import CompareSent
-from service.api.schemas.schemes import SchemeSent
+from service.api.schemas.scheme_checks import SchemeSent
 from service.api.schemas.selfchecks import SelfCheckSent
 from service.job_requests import Convert, Output, Sample, Verify
 from service.jobs import JobState, JobView, answered_selfcheck, links
