@@ -29,12 +29,12 @@ class Oracles:
         doubtful = (largest >= 0x7F80_0000) | (largest > 0) & (largest < 0x0480_0000)
         if isinstance(fmt, GroupedFormat):
             doubtful |= largest >= 0x4700_0000
-        rows = np.flatnonzero(doubtful)
-        if rows.size:
-            refusal = self._refusal(fmt, dtype, source[rows])
+        places = np.flatnonzero(doubtful)
+        if places.size:
+            refusal = self._refusal(fmt, dtype, source[places])
             if refusal is not None:
                 code, row, group = refusal
-                return code, int(rows[row]), group
+                return code, int(places[row]), group
         if isinstance(fmt, GroupedFormat):
             made = encode_grouped(fmt, words)
             planes = [plane for plane in pack(fmt, GroupedWords(made.codes, made.scales)) if plane.size]
