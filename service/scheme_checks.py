@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from sqlalchemy.orm import Session
 
-from ninfer_core.errors import UnknownName
+from ninfer_core.errors import UnknownName, Usage
 from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.sources.json_text import json_path
 from service.contents import held_content
@@ -22,7 +22,6 @@ from service.records.pages import Page
 ArrayKind = Literal["npy", "raw"]
 ArchiveKind = Literal["safetensors", "npz"]
 ANSWERED: Final = ("passed", "failed", "incomplete")  # states of a job whose check could be made
-MAX_RANK: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +133,8 @@ def _of_form(request: CheckScheme) -> dict[str, Any]:
         hint = " or ".join(near(request.form))
         why = str(unknown) + (f"; did you mean {hint}?" if hint else "")
         raise InvalidRequest("There is no such form.", Fault("body", "$.form", why)) from unknown
+    except Usage as several:
+        raise InvalidRequest("A check is of one form.", Fault("body", "$.form", str(several))) from several
     faults = []
     if request.payload is not None:
         faults.append(

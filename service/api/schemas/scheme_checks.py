@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
+from ninfer_core.schemes.run import MAX_RANK
 from ninfer_core.strict_json import Huge, Real
 from service.api.schemas.base import Answer, Digest, Id, Sent
 from service.api.schemas.schemes import Verdict
 from service.jobs import JobState
 from service.scheme_checks import (
-    MAX_RANK,
     Archive,
     ArchiveKind,
     ArrayKind,
