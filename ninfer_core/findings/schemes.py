@@ -82,7 +82,7 @@ SCHEMES: tuple[Definition, ...] = (
         "A stored value is NaN or infinite: a code of a small float, an outlier, an entry of a codebook.",
         "A source that holds such values, a cast without saturation, or bytes of another array.",
         "Find the value in the source; if it is finite there, quantize the tensor again.",
-        where="part, index: where it lies; word: the stored word",
+        where="part, index: where it lies; word: the stored word, or binary32 where its bits lie in no word alone",
     ),
     error(
         "scheme.byte_illegal",

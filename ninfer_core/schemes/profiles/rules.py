@@ -1,6 +1,7 @@
 """What words may stand in a payload of a profile: scales, digits, indices, outliers and padding (value rules)."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ninfer_core.schemes.bits import codes_of, digits_of, spare_bytes
 from ninfer_core.schemes.faults import report, report_not_finite
 from ninfer_core.schemes.form import Shape
 from ninfer_core.schemes.profiles.decode_blocks import blocks_place, indices
+from ninfer_core.schemes.profiles.decode_floats import floating_point
 from ninfer_core.schemes.profiles.kinds import leaf_of, runs
 from ninfer_core.schemes.profiles.leaf_values import numbers_of
 from ninfer_core.schemes.profiles.model import (
@@ -72,10 +74,14 @@ class _Rules:
                 self._spare(place.leaf("values"), kind.bits, count)
             case Codebook():
                 self._indices(kind, shape, place)
-            case FloatingPoint(carrier="bytes"):
-                self._spare(place.leaf("values"), kind.bits, count)
             case FloatingPoint(carrier="native"):
                 self._finite("value_not_finite", place.leaf("values"))
+            case FloatingPoint():
+                if kind.carrier == "bytes":
+                    self._spare(place.leaf("values"), kind.bits, count)
+                if kind.has_inf or kind.has_nan:
+                    values = floating_point(self._ops, replace(kind, scale=None), shape, place)
+                    report_not_finite(self._findings, "value_not_finite", place.path or "values", values)
             case Sparse():
                 self.level(kind.base, shape, place.below("base"))
                 self._outliers(kind, count, place)
@@ -102,7 +108,16 @@ class _Rules:
     def _finite(self, slug: str, path: str) -> None:
         leaf = self._leaves[path]
         if leaf.plan.element.kind == "float":
-            report_not_finite(self._findings, slug, path or "values", numbers_of(leaf))
+            beyond, expected = ~np.isfinite(numbers_of(leaf)), "a finite number"
+            report(
+                self._findings,
+                slug,
+                path or "values",
+                beyond,
+                leaf.words,
+                "holds NaN or infinity",
+                expected,
+            )
 
     def _spare(self, path: str, bits: int, count: int) -> None:
         words = self._leaves[path].array

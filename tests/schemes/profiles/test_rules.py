@@ -31,6 +31,7 @@ from ninfer_core.schemes.profiles.model import (
     Tiling,
     ZeroField,
 )
+from ninfer_core.schemes.profiles.model_values import Carrier
 from ninfer_core.schemes.profiles.rules import check_words
 from ninfer_core.schemes.profiles.translate import translate
 from ninfer_core.schemes.run import CannotEncode, SchemeRefused
@@ -325,6 +326,17 @@ def test_codes_are_clipped_to_the_range_of_their_leaf() -> None:
     assert dequantized(signed, encode(signed, values).tobytes(), 6) == [-4, -1, 0, 0, 1, 3.5]
     unsigned = Quantization(Linear("UINT4", 4, False, ScaleFloat(0.5), 8))
     assert dequantized(unsigned, encode(unsigned, values).tobytes(), 6) == [-4, -1, 0, 0, 1, 3.5]
+
+
+@pytest.mark.parametrize("carrier", ["components", "bytes"])
+def test_small_floats_that_are_no_numbers_are_named_however_they_are_carried(carrier: Carrier) -> None:
+    kind = FloatingPoint(1, 3, 2, 3, True, True, packed_count=4, packed_bytes=3, carrier=carrier)
+    payload = bytearray(size_bytes(translate(Quantization(kind), (4,))))
+    for faults, payload[-1] in ((0, 0), (1, 0xFF)):
+        findings = Findings()
+        check_words(Quantization(kind), payload, (4,), findings)
+        assert [(one.code, one.count) for one in findings] == [("scheme.value_not_finite", 1)] * faults
+        assert all(one.where["index"] == 3 for one in findings)
 
 
 def test_zero_is_the_smallest_magnitude_of_a_logarithm() -> None:
