@@ -8,7 +8,7 @@ import numpy as np
 
 from ninfer_core.findings import Findings
 from ninfer_core.schemes.bits import codes_of, stream_of, words_of
-from ninfer_core.schemes.faults import report_not_finite
+from ninfer_core.schemes.faults import report, report_not_finite
 from ninfer_core.schemes.form import (
     Array,
     Form,
@@ -173,9 +173,14 @@ def _scales_rule(parts: Parts, _shape: Shape, _params: Params, findings: Finding
     report_not_finite(findings, "scale_not_finite", "scales", parts["scales"])
 
 
-def _gemv_padding(parts: Parts, shape: Shape, params: Params, findings: Findings) -> None:
+def _gemv_rules(parts: Parts, shape: Shape, params: Params, findings: Findings) -> None:
     inputs, _outputs, size = _grouped(shape[::-1], params)
-    report_padding(findings, "qzeros", parts["qzeros"], 4, inputs // size)
+    groups, scales = inputs // size, parts["scales"]
+    report_not_finite(findings, "scale_not_finite", "scales", scales[:, :groups])
+    report_padding(findings, "qzeros", parts["qzeros"], 4, groups)
+    behind = scales != 0
+    behind[:, :groups] = False
+    report(findings, "padding_nonzero", "scales", behind, scales, "holds scales behind the last group", 0)
 
 
 def _gemm_word(_params: Params) -> tuple[Slice, ...]:
@@ -226,7 +231,7 @@ AWQ_GEMV = replace(
     decode=decode_gemv,
     oracle="autoawq 0.2.9 WQLinear_GEMV.from_linear",
     infer=infer_gemv,
-    rules=(_scales_rule, _gemv_padding),
+    rules=(_gemv_rules,),
     encode=encode_gemv,
     fast=fast_gemv,
     word=_gemv_word,

@@ -168,6 +168,13 @@ def test_gemv_as_its_tool_packs() -> None:
     expected = [(c - 1) * 2.0**-7 for c in codes[:32]] + [(c - 13) * 0.046875 for c in codes[32:]]
     assert run.decode(BY_NAME["awq_gemv"], parts, (1, 64), {"group_size": 32})[0].tolist() == expected
     assert codes[:8] == [15, 4, 7, 8, 8, 12, 6, 10]
+    assert run.check(BY_NAME["awq_gemv"], parts, (1, 64), {"group_size": 32, "symmetric": False}) == []
+    parts["scales"][0, [1, 9]] = np.nan  # of the second group, and behind the last one
+    found = run.check(BY_NAME["awq_gemv"], parts, (1, 64), {"group_size": 32, "symmetric": False})
+    assert [(one.code, one.count, one.where["index"]) for one in found] == [
+        ("scheme.scale_not_finite", 1, [0, 1]),
+        ("scheme.padding_nonzero", 1, [0, 9]),
+    ]
 
 
 @pytest.mark.parametrize("name", sorted(BY_NAME))
