@@ -80,7 +80,7 @@ def check_parts(
         return replace(unseen, shape=shape, findings=tuple(found))
     findings = Findings()
     fit_reference = reference is not None and comparable(shape, reference, findings)
-    fit_source = source is not None and comparable(shape, source, findings)
+    fit_source = source is not None and comparable(shape, source, findings, "source")
     to_reference = to_source = None
     try:
         found += examine(

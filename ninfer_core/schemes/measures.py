@@ -53,17 +53,19 @@ class Measures:
     reordered: bool  # the same words in another order
 
 
-def comparable(shape: Shape, reference: Array, findings: Findings) -> bool:
-    """Whether `reference` can be held against values of `shape`; findings say why not."""
+def comparable(shape: Shape, reference: Array, findings: Findings, what: str = "reference") -> bool:
+    """Whether a reference, or `what` it is, can be held against values of `shape`; findings say why not."""
     if reference.dtype.name not in OUTPUT_TYPES:
         expected = " or ".join(OUTPUT_TYPES)
         found = reference.dtype.name
-        message = f"The reference holds {found}, which no decoder gives."
+        message = f"The {what} holds {found}, which no decoder gives."
         findings.add("scheme.reference_mismatch", message, expected=expected, found=found)
         return False
     if reference.shape != shape:
         found_shape = list(reference.shape)
-        message = f"The reference has the shape {found_shape}, the decoded tensor {list(shape)}."
+        message = f"The {what} has the shape {found_shape}, the decoded tensor {list(shape)}."
+        if reference.size == math.prod(shape):  # blocks alone imply no rows
+            message += " Both have as many values: say with the parts which shape they are of."
         findings.add("scheme.reference_mismatch", message, expected=list(shape), found=found_shape)
         return False
     return True

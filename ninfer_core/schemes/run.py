@@ -4,6 +4,7 @@ Whatever is wrong is collected as findings; `decode` raises them together where 
 """
 
 import math
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -99,7 +100,9 @@ def complete(form: Form, given: Mapping[str, Any]) -> Params:
         value = _typed(parameter, given[name])
         if value is None or (parameter.choices and value not in parameter.choices):
             expected = ", ".join(map(str, parameter.choices)) or parameter.kind
-            refusal.add("parameter", f"{name}: {parameter.meaning}", expected, given[name], parameter=name)
+            kind = f"one of {expected}" if parameter.choices else f"of the kind {expected}"
+            message = f"{name} is {reprlib.repr(given[name])}, not {kind} ({parameter.meaning})"
+            refusal.add("parameter", message, expected, given[name], parameter=name)
         else:
             params[name] = value
     refusal.settle()
@@ -192,7 +195,9 @@ def implied_shape(form: Form, parts: Parts, given: Mapping[str, Any]) -> Shape:
     _check_missing(form, refusal, parts)  # such as all of them, behind a prefix that no tensor has
     refusal.settle()
     if form.infer is None:
-        raise refuse_shape(form.name, (), "the parts do not say the shape, so it has to be given")
+        message = "the parts do not say the shape of the decoded tensor; it has to be given"
+        refusal.add("shape", message, f"[{', '.join(form.axes)}]", "no shape")
+        raise SchemeRefused(form.name, refusal.findings)
     return form.infer({name: array.shape for name, array in parts.items()}, params)
 
 

@@ -133,14 +133,14 @@ def read_parts(
         path, array = _with_array(path) if name is not None else (path, None)
         kind = file_kind(not_empty("--in", path))
         with closing(DiskFile(Path(path))) as source:
-            if array is not None and name is not None:
+            if name is not None and kind in ("npz", "safetensors"):
+                array = array or prefix + name
                 found, _ = read_arrays(source, kind, findings, wanted={array})
                 if array not in found and not len(findings):
-                    raise Usage(f"{path} holds no array {array!r}")
+                    hint = "" if "#" in text else f"; say which one is {name}: {text}#ARRAY"
+                    raise Usage(f"{path} holds no array {array!r}{hint}")
                 found = {name: found[array]} if array in found else {}
             elif kind in ("npz", "safetensors"):
-                if name is not None:
-                    raise Usage(f"--in {text}: say which array of the {kind} file is {name}: {text}#ARRAY")
                 found, beside = read_arrays(source, kind, findings, prefix=prefix, wanted=names)
                 others += beside
             else:

@@ -112,7 +112,7 @@ def _facts(scheme: Scheme) -> Iterator[tuple[str, str]]:
     if scheme.aliases:
         yield "also", ", ".join(scheme.aliases)
     if scheme.apart:
-        yield "not to be", scheme.apart
+        yield "namesake", scheme.apart
 
 
 def _show_form(out: Console, shown: Shown, layout: Box) -> None:

@@ -37,9 +37,16 @@ def names() -> tuple[str, ...]:
 
 
 def near(name: str) -> list[str]:
-    """Names of the catalogue that are spelled much like `name`."""
+    """Names of the catalogue that end in `name` or are spelled much like it; three at most."""
     folded = {known.lower(): known for known in reversed(names())}
-    return [folded[match] for match in get_close_matches(name.lower(), folded, n=3, cutoff=0.7)]
+    bare = _bare(name)
+    ends = [known for known in names() if bare and _bare(known).endswith(bare)]  # `q4_0` of `ggml_q4_0`
+    close = [folded[match] for match in get_close_matches(name.lower(), folded, n=3, cutoff=0.7)]
+    return list(dict.fromkeys((*ends, *close)))[:3]
+
+
+def _bare(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 __all__ = ["SCHEMES", "SCHEMES_SCHEMA", "Scheme", "find", "names", "near"]

@@ -137,4 +137,5 @@ def _add(
 ) -> None:
     """One finding at the first block that has the fault; `index` goes on to the place in the field."""
     block = int(np.argmax(at_fault.reshape(len(at_fault), -1).any(axis=1)))
-    report(findings, slug, "payload", at_fault, words, message, expected, field=field, block=block)
+    said = f"{message} in {field}"
+    report(findings, slug, "payload", at_fault, words, said, expected, field=field, block=block)

@@ -158,6 +158,7 @@ def test_a_scheme_is_found_by_name_title_spelling_and_form() -> None:
     with pytest.raises(UnknownName):
         find("q4_K")
     assert "q4_k" in [name.lower() for name in near("q4-k")]
+    assert near("q4_0")[0] == "ggml_q4_0"
 
 
 def test_a_form_is_found_where_there_is_one() -> None:

@@ -102,6 +102,7 @@ def test_asked_for_as_a_job(api: World) -> None:
     [
         ({}, "$.form"),
         ({"form": "nf5"}, "$.form"),
+        ({"form": "nf4", "archive": {"digest": DIGEST}}, "$.form"),  # of several forms
         ({"form": "Q4G64_F16S"}, "$.form"),
         ({"form": "gptq", "params": BITS}, "$.parts"),
         ({"form": "aqlm", "params": {"bits": 8}, "archive": {"digest": DIGEST}}, "$.params.num_codebooks"),
