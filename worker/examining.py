@@ -107,7 +107,8 @@ def _parts(request: Request, content: Content, ticket: Ticket) -> dict[str, Any]
     from ninfer_core.schemes.catalogue.forms import FORMS
     from ninfer_core.schemes.checking import check_parts, checked_json
     from ninfer_core.schemes.form import Array, Form
-    from ninfer_core.schemes.reading import in_form, read_array, read_arrays, read_raw
+    from ninfer_core.schemes.numpy_files import read_npy
+    from ninfer_core.schemes.reading import in_form, read_arrays, read_raw
     from ninfer_core.schemes.run import SchemeRefused, complete
 
     form: Form = FORMS[request["form"]]
@@ -129,7 +130,7 @@ def _parts(request: Request, content: Content, ticket: Ticket) -> dict[str, Any]
             if file is None:
                 continue
             if request["parts"][part.name]["kind"] == "npy":
-                array = read_array(file, findings)
+                array = read_npy(file, findings)
             else:
                 array = read_raw(file, part, stored(part.name), findings)
             if array is not None:
@@ -143,7 +144,7 @@ def _parts(request: Request, content: Content, ticket: Ticket) -> dict[str, Any]
 
     def values(name: str) -> Array | None:
         with content.file(name) as file:
-            return None if file is None else read_array(file, findings)
+            return None if file is None else read_npy(file, findings)
 
     reference, source = values("reference"), values("source")
     ticket.check()

@@ -13,7 +13,8 @@ from ninfer_core.findings import Findings
 from ninfer_core.io import DiskFile
 from ninfer_core.schemes.catalogue import near
 from ninfer_core.schemes.form import Array, Form, Parameter, Shape
-from ninfer_core.schemes.reading import FileKind, file_kind, in_form, read_array, read_arrays, read_raw
+from ninfer_core.schemes.numpy_files import read_npy
+from ninfer_core.schemes.reading import FileKind, file_kind, in_form, read_arrays, read_raw
 from ninfer_core.schemes.run import SchemeRefused, complete
 from service.cli.output import not_empty
 
@@ -174,7 +175,7 @@ def _single(
         raise Usage(f"--in {text}: {form.name} has several parts; write PART=FILE, PART one of {listed}")
     part = needed[0] if name is None else next(part for part in form.parts if part.name == name)
     if kind == "npy":
-        array = read_array(source, findings)
+        array = read_npy(source, findings)
     else:
         array = read_raw(source, part, _stored_shape(form, part.name, shape, given), findings)
     return {} if array is None else {part.name: array}

@@ -20,7 +20,8 @@ from ninfer_core.schemes import run
 from ninfer_core.schemes.catalogue.forms import form_of
 from ninfer_core.schemes.checking import SCHEME_CHECK_SCHEMA, Checked, Stored, check_parts, checked_json
 from ninfer_core.schemes.form import Array, Form, Shape
-from ninfer_core.schemes.reading import file_kind, read_array
+from ninfer_core.schemes.numpy_files import read_npy
+from ninfer_core.schemes.reading import file_kind
 from service.cli.failures import Task, guarded
 from service.cli.interrupts import Interrupted, ignore, signal_number
 from service.cli.output import JsonTarget, json_target, new_file, no_document, not_empty
@@ -170,7 +171,7 @@ def _array(path: str, option: str, findings: Findings) -> Array | None:
     if file_kind(not_empty(option, path)) != "npy":
         raise Usage(f"{option} {path} is no .npy file")
     with closing(DiskFile(Path(path))) as source:
-        return read_array(source, findings)
+        return read_npy(source, findings)
 
 
 def _npy(array: Array) -> tuple[bytes, Array]:

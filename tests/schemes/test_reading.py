@@ -17,7 +17,8 @@ from ninfer_core.findings import Findings
 from ninfer_core.io import MemorySource
 from ninfer_core.schemes.form import Part
 from ninfer_core.schemes.integer import FORMS
-from ninfer_core.schemes.reading import file_kind, in_form, read_array, read_arrays, read_raw
+from ninfer_core.schemes.numpy_files import read_npy
+from ninfer_core.schemes.reading import file_kind, in_form, read_arrays, read_raw
 from tests.cli.build import safetensors
 
 ARRAYS: dict[str, Any] = {
@@ -79,7 +80,7 @@ def test_two_bytes_of_no_type_become_those_of_the_form() -> None:
     gptq = next(form for form in FORMS if form.name == "gptq")
     scales = np.ones((2, 3), ml_dtypes.bfloat16)
     findings = Findings()
-    saved = read_array(MemorySource("s", npy(scales)), findings)
+    saved = read_npy(MemorySource("s", npy(scales)), findings)
     assert saved is not None
     assert in_form(gptq, {"scales": saved})["scales"].dtype == ml_dtypes.bfloat16
     assert in_form(gptq, {"qweight": saved})["qweight"] is saved  # a type that this part does not have
@@ -124,7 +125,7 @@ def header(text: str, rest: bytes = b"") -> bytes:
 )
 def test_no_npy_file(content: bytes) -> None:
     findings = Findings()
-    assert read_array(MemorySource("x.npy", content), findings) is None
+    assert read_npy(MemorySource("x.npy", content), findings) is None
     assert [one.code for one in findings] == ["scheme.file_malformed"]
 
 
@@ -164,7 +165,7 @@ def test_damaged_files_are_answered(data: st.DataObject) -> None:
     del content[data.draw(st.integers(0, len(content))) :]
     source, findings = MemorySource("x", bytes(content)), Findings()
     if kind == "npy":
-        array = read_array(source, findings)
+        array = read_npy(source, findings)
         assert (array is None) == bool(findings.errors)
     else:
         read_arrays(source, "npz", findings)
