@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 from ninfer_core.schemes.form import Form, Params, Slice
 from ninfer_core.schemes.structs.leaves import LEAVES
+from ninfer_core.schemes.structs.limits import LIMITS
 from ninfer_core.schemes.structs.model import (
     Array,
     Component,
@@ -19,8 +19,6 @@ from ninfer_core.schemes.structs.model import (
     Structure,
     Type,
 )
-
-MAX_DEPTH: Final = 64  # of what is drawn: the limit of the checker
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +68,8 @@ def flat(box: Box, depth: int = 0) -> tuple[tuple[int, Box], ...]:
 
 
 def _box(declared: Declared, kind: Type, name: str, offset: int, depth: int) -> Box:
-    if depth > MAX_DEPTH:
-        raise ValueError(f"types nest deeper than {MAX_DEPTH}")
+    if depth > LIMITS.nesting:
+        raise ValueError(f"types nest deeper than {LIMITS.nesting}")
     match kind:
         case Leaf(leaf):
             return Box(name, leaf, LEAVES[leaf].bits, offset)

@@ -81,7 +81,7 @@ def read_raw(
 
     Raises: CannotRead.
     """
-    dtype = _named(part.dtypes[0])
+    dtype = array_type(part.dtypes[0])
     count = source.size // dtype.itemsize if shape is None else math.prod(shape)
     if count * dtype.itemsize != source.size:
         message = f"{source.name} has {source.size:,} bytes; {part.name} {part.axes} takes another number."
@@ -111,7 +111,7 @@ def in_form(form: Form, arrays: Mapping[str, Array]) -> dict[str, Array]:
     }
 
 
-def _named(name: str) -> np.dtype[Any]:
+def array_type(name: str) -> np.dtype[Any]:
     """A dtype by its NumPy or ml_dtypes name; small floats as their words."""
     if name.startswith("float8"):
         return np.dtype(np.uint8)

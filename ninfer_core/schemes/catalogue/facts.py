@@ -4,14 +4,12 @@ import math
 from fractions import Fraction
 from typing import Any
 
-import ml_dtypes
-import numpy as np
-
 from ninfer_core.schemes.catalogue import Scheme
 from ninfer_core.schemes.catalogue.examples import UNPACKED, Example, examples_of
 from ninfer_core.schemes.catalogue.forms import forms_of
 from ninfer_core.schemes.drawing import Box
 from ninfer_core.schemes.form import REQUIRED, Form, Kind, Parameter, Part
+from ninfer_core.schemes.reading import array_type
 from ninfer_core.schemes.run import complete, refuse_shape
 
 
@@ -22,7 +20,11 @@ def part_bits(form: Form, example: Example) -> dict[str, int]:
     """
     stored = form.stored(example.shape, complete(form, example.params))
     dtypes = example.dtypes(form)
-    return {name: math.prod(stored[name]) * _bits(dtypes[name]) for name in dtypes if name in stored}
+    return {
+        name: math.prod(stored[name]) * 8 * array_type(dtypes[name]).itemsize
+        for name in dtypes
+        if name in stored
+    }
 
 
 def bits_per_weight(form: Form, example: Example) -> Fraction:
@@ -159,9 +161,3 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
-
-
-def _bits(dtype: str) -> int:
-    if dtype.startswith("float8"):
-        return 8
-    return 8 * np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype).itemsize
