@@ -29,11 +29,17 @@ class CheckedStruct:
         return self.document is not None and self.document.payload_file is not None
 
     @property
+    def empty(self) -> bool:
+        """Whether the document has nothing to check: no type, no value, or a situation in words alone."""
+        document = self.document
+        return document is not None and not (document.model or document.value or document.static)
+
+    @property
     def verdict(self) -> Literal["passed", "failed", "incomplete"]:
-        """`failed` with any error, `incomplete` where its payload was not looked at."""
+        """`failed` with any error, `incomplete` where its payload was not looked at, or nothing was."""
         if any(one.severity == "error" for one in self.findings):
             return "failed"
-        return "incomplete" if self.unseen else "passed"
+        return "incomplete" if self.unseen or self.empty else "passed"
 
 
 def check_text(

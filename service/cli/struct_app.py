@@ -56,7 +56,8 @@ def check_command(
 
     Of a file of cases each is checked, and what is refused must be refused with the code that it names.
 
-    Exit codes: 0 passed, 1 failed, 2 no answer, 3 incomplete (a payload that the document names was not found).
+    Exit codes: 0 passed, 1 failed, 2 no answer, 3 incomplete (a payload that the document names was not
+    found, or there is nothing to check).
     """
     from service.cli.struct_check import check
 

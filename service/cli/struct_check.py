@@ -14,7 +14,7 @@ from ninfer_core.schemes.struct_checking import (
     check_document,
     struct_json,
 )
-from ninfer_core.schemes.structs.conformance import Case, read_cases
+from ninfer_core.schemes.structs.conformance import Case, read_cases, verdict_of
 from ninfer_core.schemes.structs.document import Document, read_document
 from ninfer_core.schemes.structs.limits import Limits
 from service.cli.failures import Task, guarded
@@ -87,12 +87,12 @@ def _one(
 def _cases(path: str, cases: tuple[Case, ...], target: JsonTarget | None, limit: int | None) -> int:
     from ninfer_core.verify.report import finding_json, versions
 
-    wrong = any(case.outcome == "failed" for case in cases)
+    verdict = verdict_of(cases)
     if target is not None:
         target.write(
             {
                 "schema": STRUCT_CHECK_SCHEMA,
-                "verdict": "failed" if wrong else "passed",
+                "verdict": verdict,
                 "cases": [
                     {
                         "name": case.name,
@@ -109,4 +109,4 @@ def _cases(path: str, cases: tuple[Case, ...], target: JsonTarget | None, limit:
         from service.cli.struct_view import show_cases
 
         show_cases(path, cases, limit)
-    return 1 if wrong else 0
+    return _CODES[verdict]

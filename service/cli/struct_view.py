@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ninfer_core.schemes.struct_checking import CheckedStruct
-from ninfer_core.schemes.structs.conformance import Case
+from ninfer_core.schemes.structs.conformance import Case, verdict_of
 from ninfer_core.schemes.structs.examine import declared_by
 from ninfer_core.schemes.structs.faults import StructFault
 from ninfer_core.schemes.structs.numbers import Number, numbers
@@ -21,6 +21,11 @@ _LEAVES_SHOWN: Final = 40
 _VALUES_SHOWN: Final = 4
 _RIGHT: Final = (True, False, False, False, False)
 _CASES_SHOWN: Final = 20
+_STYLES: Final = {
+    "passed": ("passed", "bold green"),
+    "failed": ("FAILED", "bold red"),
+    "incomplete": ("incomplete", "bold yellow"),
+}
 
 
 def show_checked(path: str, checked: CheckedStruct, unchecked: str | None, limit: int | None) -> None:
@@ -43,9 +48,8 @@ def show_checked(path: str, checked: CheckedStruct, unchecked: str | None, limit
     if checked.verdict == "failed":
         out.print(styled("  ", ("FAILED", "bold red"), f"; {count_line(checked.findings)}."))
     elif checked.verdict == "incomplete":
-        out.print(
-            styled("  ", ("incomplete", "bold yellow"), "; the type is sound, the payload was not seen.")
-        )
+        why = "there is nothing to check" if checked.empty else "the type is sound, the payload was not seen"
+        out.print(styled("  ", ("incomplete", "bold yellow"), f"; {why}."))
     else:
         out.print(styled("  ", ("passed", "bold green"), f"; {_judged(checked)}."))
 
@@ -67,7 +71,7 @@ def show_cases(path: str, cases: Sequence[Case], limit: int | None) -> None:
     described = counts["described"]
     words = f", {described} in words only" if described else ""
     line = f"{plural(len(cases), 'case')}: {counts['passed']} as they say{words}, {len(wrong)} otherwise"
-    verdict = ("FAILED", "bold red") if wrong else ("passed", "bold green")
+    verdict = _STYLES[verdict_of(cases)]
     out.print(styled("  ", verdict, f"; {line}."))
 
 

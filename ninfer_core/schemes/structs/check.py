@@ -20,6 +20,8 @@ from ninfer_core.schemes.structs.plans import unroll
 from ninfer_core.schemes.structs.reach import INLINE, Reached, place_of, reach
 from ninfer_core.schemes.structs.walk import Node
 
+MAX_PATHS: Final = 64 << 20  # characters of all paths of a root: each repeats the names on its way
+
 # Faults that leave the size what it is.
 SIZED_ANYWAY: Final = frozenset(
     f"struct.{code}"
@@ -131,6 +133,11 @@ def _check_paths(nodes: tuple[Node, ...], laid: Laid, limits: Limits, faults: Fa
         limit = limits.leaves
         message = f"{total:,} leaves are more than {limit:,}."
         faults.add("limit_leaves", nodes[0].place, message, limit, total, limit=limit)
+    elif total * laid.longest > MAX_PATHS:
+        found = f"{total:,} leaves with paths of up to {laid.longest:,} characters"
+        message = f"{found} are more than all names here may take."
+        expected = f"at most {MAX_PATHS:,} characters"
+        faults.add("limit_leaves", nodes[0].place, message, expected, found, limit=limits.leaves)
     elif not faults.findings.items and has_dots(nodes):
         # Names with dots can make one path of two ways; without them only repeated names can.
         check_names((plan.path or "(root)" for plan in unroll(laid)), lambda: "leaves", "leaf", faults)

@@ -1,5 +1,6 @@
 """A file of cases, accepted and refused ones, each a document of its own: what came of each."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -22,6 +23,14 @@ class Case:
     expected: str
     outcome: Outcome
     findings: tuple[Finding, ...]
+
+
+def verdict_of(cases: Sequence[Case]) -> Literal["passed", "failed", "incomplete"]:
+    """Of all of them; `incomplete` where none of them could be judged."""
+    outcomes = {case.outcome for case in cases}
+    if "failed" in outcomes:
+        return "failed"
+    return "passed" if "passed" in outcomes else "incomplete"
 
 
 def is_conformance(root: Json) -> bool:
@@ -50,6 +59,14 @@ def judge_cases(root: Json, file: str, limits: Limits = LIMITS) -> tuple[Case, .
                 expected=" and ".join(_LISTS),
                 found=name,
             )
+    if not findings.items and not any(root[name] for name in root):
+        findings.add(
+            "struct.member_missing",
+            "$: a file of cases holds none.",
+            where={"file": file, "path": "$", "member": _LISTS[0]},
+            expected="a case",
+            found="nothing",
+        )
     if findings.items:
         return findings
     return tuple(

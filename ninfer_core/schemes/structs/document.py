@@ -158,6 +158,12 @@ class _Reader:
         data = fields.hex("payload_hex")
         if "value" not in fields:
             if index is None:
+                for name in ("dims", *payloads):
+                    if name in fields:
+                        message = f"{name} is of a value, and nothing selects its type."
+                        self.faults.add(
+                            "member_missing", fields.path(name), message, "root", "nothing", member="root"
+                        )
                 return None, None
             return Value(index, data=data, dims=dims), len(data) if "payload_hex" in fields else inline
         value, inline = self._whole_value(

@@ -1,6 +1,6 @@
 """What a document says, checked: its value, model or static type, and whether its own expectations hold."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ninfer_core.findings import Finding
 from ninfer_core.schemes.structs.check import checked
@@ -39,6 +39,22 @@ def declared_by(document: Document) -> Declared | None:
 
 def examine(document: Document, limits: Limits = LIMITS) -> Examination:
     """Every finding about a document; one that only describes a situation in words has none."""
+    found = _examined(document, limits)
+    if found.findings or document.described:
+        return found
+    faults = Faults()
+    expected = document.expected
+    if expected.code is not None:
+        faults.add("expectation_differs", "code", "nothing is wrong here.", expected.code, "no fault")
+    if document.value is None:
+        for member in ("size_bits", "size_bytes", "leaves"):
+            if getattr(expected, member) is not None:
+                message = "only a value has it, and the document selects none."
+                faults.add("expectation_differs", member, message, "root or value", "nothing")
+    return replace(found, findings=tuple(faults.findings))
+
+
+def _examined(document: Document, limits: Limits) -> Examination:
     findings: list[Finding] = []
     if document.named:
         findings += check_names(document.model)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ninfer_core.schemes.structs.document import Expected
-from ninfer_core.schemes.structs.faults import Faults
+from ninfer_core.schemes.structs.faults import Faults, StructFault
 from ninfer_core.schemes.structs.limits import Limits
 from ninfer_core.schemes.structs.numbers import Number, numbers
 from ninfer_core.schemes.structs.plans import LeafPlan
@@ -34,7 +34,11 @@ def compare(
         _differ("leaves", f"{len(expected.leaves)} leaves", f"{len(plans)} leaves", faults)
     for index, (stated, plan) in enumerate(zip(expected.leaves, plans, strict=False)):
         array = leaf_array(plan, None if payload is None else memoryview(payload), limits)
-        known = _leaf(plan, array, stated)
+        try:
+            known = _leaf(plan, array, stated)
+        except StructFault as fault:  # more than is unpacked at once, or a shape that no array has
+            faults.findings.extend(fault.findings)
+            continue
         real = plan.element.kind == "float"
         for member in stated:
             value = _plain(stated[member], real and member == "values")

@@ -3,12 +3,13 @@
 Types nested deeper than the limit are not read on, so that reading needs no more of the stack than checking.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ninfer_core import strict_json
 from ninfer_core.documents.fields import Faults, Path
-from ninfer_core.schemes.structs.constants import MAX_UINT64
+from ninfer_core.schemes.structs.constants import MAX_CONSTANT_RANK, MAX_UINT64
 from ninfer_core.schemes.structs.json_functions import read_function
 from ninfer_core.schemes.structs.json_members import Object
 from ninfer_core.schemes.structs.leaves import LEAVES
@@ -171,9 +172,11 @@ class TypeReader:
     def _values(self, fields: Object, dtype: str, dims: tuple[int, ...]) -> bytes:
         values = fields.array("values") or []
         path = fields.path("values")
-        total = 1
-        for dim in dims:
-            total *= dim
+        if len(dims) > MAX_CONSTANT_RANK:
+            found = f"{len(dims):,} dimensions"
+            self.faults.add("bad_constant", path, f"{found}.", MAX_CONSTANT_RANK, found)
+            return b""
+        total = math.prod(dims)
         if len(values) != total:
             message = f"{len(values):,} values for dimensions {list(dims)}."
             self.faults.add("bad_constant", path, message, total, len(values))

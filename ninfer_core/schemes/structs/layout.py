@@ -67,12 +67,16 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """A type with its size; `leaves` counts those in the payload, `overflow` is where a size went beyond 64 bits."""
+    """A type with its size; `leaves` counts those in the payload, `overflow` is where a size went beyond 64 bits.
+
+    `longest` is how many characters the path of a leaf below may have, constants included.
+    """
 
     bits: int
     leaves: int
     body: Scalar | Repeated | Parts | Shared
     overflow: Node | None = None
+    longest: int = 0
 
 
 def lay_out(reached: Reached, dims: tuple[int, ...]) -> Mapping[int, Laid]:
@@ -80,7 +84,7 @@ def lay_out(reached: Reached, dims: tuple[int, ...]) -> Mapping[int, Laid]:
     known: dict[int, Laid] = {}
     for index in reached.declarations:
         laid = _lay(reached.nodes[index][0], known, dims)
-        known[index] = Laid(laid.bits, laid.leaves, Shared(index, laid), laid.overflow)
+        known[index] = Laid(laid.bits, laid.leaves, Shared(index, laid), laid.overflow, laid.longest)
     return known
 
 
@@ -118,14 +122,16 @@ def _count(count: Count, dims: tuple[int, ...]) -> int:
 def _repeat(node: Node, count: int, of: Laid) -> Laid:
     bits = count * of.bits
     overflow = (of.overflow or (node if bits > MAX_UINT64 else None)) if count else None
-    return Laid(bits, of.leaves, Repeated(count, of), overflow)
+    return Laid(bits, of.leaves, Repeated(count, of), overflow, of.longest)
 
 
 def _join(node: Node, parts: Iterable[tuple[str, Laid | Constant]]) -> Laid:
     placed: list[Part] = []
-    bits = leaves = 0
+    bits = leaves = longest = 0
     overflow = None
     for name, part in parts:
+        below = 0 if isinstance(part, Constant) else part.longest
+        longest = max(longest, len(name) + 1 + below)
         if isinstance(part, Constant):
             placed.append(Part(name, bits, None, part))
             continue
@@ -134,4 +140,4 @@ def _join(node: Node, parts: Iterable[tuple[str, Laid | Constant]]) -> Laid:
         leaves += part.leaves
         overflow = overflow or part.overflow or (node if bits > MAX_UINT64 else None)
     filled = tuple(part for part in placed if part.laid is not None and part.laid.leaves)
-    return Laid(bits, leaves, Parts(tuple(placed), filled), overflow)
+    return Laid(bits, leaves, Parts(tuple(placed), filled), overflow, longest)

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ninfer_core.findings import Findings
-from ninfer_core.schemes.structs.conformance import read_cases
+from ninfer_core.schemes.struct_checking import check_text
+from ninfer_core.schemes.structs.conformance import read_cases, verdict_of
 from ninfer_core.schemes.structs.document import Document, read_document
 from ninfer_core.schemes.structs.examine import declared_by, examine
 from ninfer_core.schemes.structs.json_writing import write_document
@@ -397,3 +398,54 @@ _JSON = st.recursive(
     ),
     max_leaves=6,
 )
+
+
+ONE_ARRAY: dict[str, object] = {"types": [{"array": {"element": "UINT8", "dimension": 4}}]}
+
+
+def _examined(**members: object) -> list[str]:
+    document = read_document(json.dumps(members).encode())
+    found = document if isinstance(document, Findings) else examine(document).findings
+    return [finding.code for finding in found]
+
+
+def _constant(**members: object) -> list[str]:
+    field = {"name": "a", "constant": {"dtype": "UINT8", **members}}
+    return _examined(types=[{"structure": [field, {"name": "b", "type": "UINT8"}]}], root=0)
+
+
+@pytest.mark.parametrize("data", [{"values": [1]}, {"raw_hex": "01"}])
+def test_a_constant_has_few_dimensions(data: dict[str, object]) -> None:
+    assert _constant(dims=[2**64 - 1] * 100_000, **data) == ["struct.bad_constant"]
+    assert _constant(dims=[1] * 64, **data) == []
+
+
+def test_paths_without_end_are_no_leaves() -> None:
+    inner = {"structure": [{"name": f"f{index}", "type": "UINT8"} for index in range(4_000)]}
+    long = [{"structure": [{"name": "n" * 20_000, "type": inner}]}]
+    assert _examined(types=long, root=0) == ["struct.limit_leaves"]
+
+
+def test_a_leaf_that_no_array_holds_is_a_fault_where_its_elements_are_expected() -> None:
+    outer = {"array": {"element": {"array": {"element": "UINT64", "dimension": 2**63}}, "dimension": 0}}
+    leaf = {"path": "", "shape": [0, 2**63], "values": []}
+    expected = ["struct.limit_values"]
+    assert _examined(types=[outer], root=0, payload_hex="", leaves=[leaf]) == expected
+
+
+def test_what_a_document_expects_is_never_passed_over() -> None:
+    assert _examined(**ONE_ARRAY, root=0, code="type_cycle") == ["struct.expectation_differs"]
+    assert _examined(**ONE_ARRAY, size_bits=32, leaves=[]) == ["struct.expectation_differs"] * 2
+    assert _examined(**ONE_ARRAY, dims=[4], payload_hex="00") == ["struct.member_missing"] * 2
+
+
+@pytest.mark.parametrize("text", [b'{"types": []}', b'{"names": []}', b'{"code": "x"}', b'{"profile": "x"}'])
+def test_where_nothing_is_checked_nothing_passes(text: bytes) -> None:
+    assert check_text(text).verdict == "incomplete"
+
+
+def test_a_file_of_cases_has_cases() -> None:
+    assert isinstance(read_cases(b'{"accept": [], "reject": []}', "cases"), Findings)
+    cases = read_cases(b'{"reject": [{"code": "x", "profile": "in words"}]}', "cases")
+    assert isinstance(cases, tuple)
+    assert verdict_of(cases) == "incomplete"
