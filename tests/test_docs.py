@@ -1,5 +1,6 @@
 """The pages say what the registries and the command line say."""
 
+import importlib
 import re
 import subprocess
 from collections.abc import Iterator
@@ -176,6 +177,33 @@ def test_the_documents_that_pages_show_are_sound() -> None:
     assert parse_target(json_blocks("targets.md")[0].encode(), findings) is not None
     assert list(findings) == []
     assert check_text(json_blocks("structs.md")[0].encode()).findings == ()
+
+
+def test_the_program_on_the_page_of_struct_types_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "structs.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "point.json").write_text(json_blocks("structs.md")[0])
+    monkeypatch.chdir(tmp_path)
+    exec(compile(program, "structs.md", "exec"), {})  # noqa: S102  our own page
+    assert capsys.readouterr().out.splitlines() == [
+        "passed []",
+        "codes int8 (2, 32)",
+        "scale float16 (2,)",
+        "zero_point int32 ()",
+    ]
+
+
+def test_the_modules_that_the_page_of_struct_types_names_exist() -> None:
+    page = (ROOT / "docs" / "structs.md").read_text(encoding="utf-8")
+    table = page.partition("## In Python")[2].partition("## Limits")[0]
+    names = [
+        name for line in table.splitlines() if line[:3] == "| `" for name in line.split("|")[1].split(", ")
+    ]
+    assert len(names) > 8
+    for name in names:
+        importlib.import_module(f"ninfer_core.schemes.{name.strip(' `')}")
 
 
 def test_pages_link_to_pages_that_exist() -> None:
