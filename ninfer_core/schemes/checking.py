@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from ninfer_core.findings import Finding, Findings
-from ninfer_core.schemes.dialects import examine
+from ninfer_core.schemes.dialects import Convention, conventions, examine
 from ninfer_core.schemes.form import Array, Form, Parts, Shape
 from ninfer_core.schemes.measures import Measures, comparable, measure, measures_json, report
-from ninfer_core.schemes.run import SchemeRefused, check, decode, implied_shape
+from ninfer_core.schemes.run import SchemeRefused, check, complete, decode, implied_shape
 
 SCHEME_CHECK_SCHEMA: Final = "ninfer-gate/scheme-check/1"
 Verdict = Literal["passed", "failed"]
@@ -34,7 +34,7 @@ class Stored:
 class Checked:
     """The answer about the parts of one value.
 
-    `shape` is None where nothing says it. `words` says whether every stored word was judged, which needs parts that fit;
+    `shape` is None where nothing says it; `given` are the complete parameters once the parts fit them. `words` says whether every stored word was judged, which needs parts that fit;
     the measures are None where no such array was given or nothing could be decoded.
     """
 
@@ -46,6 +46,7 @@ class Checked:
     words: Extent = "none"
     against_reference: Measures | None = None
     against_source: Measures | None = None
+    conventions: tuple[Convention, ...] = ()  # those that were stated, whatever the content says of them
 
     @property
     def verdict(self) -> Verdict:
@@ -78,6 +79,7 @@ def check_parts(
     found = check(form, parts, shape, given)
     if any(one.code in _MISFIT for one in found):
         return replace(unseen, shape=shape, findings=tuple(found))
+    params = complete(form, given)
     findings = Findings()
     fit_reference = reference is not None and comparable(shape, reference, findings)
     fit_source = source is not None and comparable(shape, source, findings, "source")
@@ -100,8 +102,10 @@ def check_parts(
     return replace(
         unseen,
         shape=shape,
+        given=params,
         findings=(*found, *findings),
         words="full",
+        conventions=conventions(form, params),
         against_reference=to_reference,
         against_source=to_source,
     )
@@ -130,6 +134,10 @@ def checked_json(checked: Checked) -> dict[str, Any]:
         },
         "reference": None if checked.against_reference is None else measures_json(checked.against_reference),
         "source": None if checked.against_source is None else measures_json(checked.against_source),
+        "conventions": [
+            {"dialect": one.dialect, "part": one.part, "stated": one.stated, "meaning": one.meaning}
+            for one in checked.conventions
+        ],
         "arithmetic": checked.form.arithmetic,
         "findings": [finding_json(one) for one in checked.findings],
         "versions": versions(),

@@ -17,6 +17,7 @@ from ninfer_core.schemes.form import Array, Form, Params, Parts, Shape, Values
 from ninfer_core.schemes.run import SchemeRefused, prepared
 
 Confidence = Literal["certain", "strong", "weak"]
+CONTRADICTED: Final = "scheme.dialect_contradicted"
 _BLOCK: Final = 1 << 20
 _STRONG: Final = 2.0  # how many times the error of the likely reading the stated one must have
 _WEAK: Final = 1.1
@@ -47,6 +48,16 @@ class Dialect:
     content: Callable[[str, Parts, Shape, Params], Likely | None]  # by the stated convention
 
 
+@dataclass(frozen=True, slots=True)
+class Convention:
+    """How one array of a form is read, where files with the same label are read in another way too."""
+
+    dialect: str
+    part: str
+    stated: str
+    meaning: str
+
+
 @cache
 def dialects() -> tuple[Dialect, ...]:
     """Every dialect there is."""
@@ -55,6 +66,12 @@ def dialects() -> tuple[Dialect, ...]:
     from ninfer_core.schemes.ternary.conventions import BITNET_SCALE
 
     return GPTQ_ZERO_POINTS, NIBBLE_ORDER, NVFP4_DIVISOR, NVFP4_FACTOR, BITNET_SCALE
+
+
+def conventions(form: Form, params: Params) -> tuple[Convention, ...]:
+    """The conventions that a form and its complete parameters state, of those that a label hides."""
+    stated = [(one, one.stated(form.name, params)) for one in dialects() if form.name in one.forms]
+    return tuple(Convention(one.name, one.part, name, one.conventions[name]) for one, name in stated)
 
 
 def examine(
@@ -130,7 +147,7 @@ def _by_errors(stated: str, errors: dict[str, tuple[float, bool]], content: Like
 def _report(findings: Findings, dialect: Dialect, stated: str, likely: Likely) -> None:
     meaning, other = dialect.conventions[stated], dialect.conventions[likely.convention]
     findings.add(
-        "scheme.dialect_contradicted",
+        CONTRADICTED,
         f"{dialect.part}: the label states `{stated}` ({meaning}), the content fits `{likely.convention}` ({other}): "
         f"{likely.why}",
         where={

@@ -4,8 +4,10 @@ from rich.console import Console
 from rich.text import Text
 
 from ninfer_core.schemes.checking import Checked
+from ninfer_core.schemes.dialects import CONTRADICTED
 from ninfer_core.schemes.measures import Measures
 from service.cli.findings_view import count_line, show_findings
+from service.cli.schemes_view import value_word
 from service.cli.screen import console, hanging, styled
 from service.text import UNKNOWN, number, plural, seconds, shape, size
 
@@ -47,7 +49,15 @@ def _nothing(checked: Checked) -> str:
 def _lines(checked: Checked) -> list[tuple[str, str]]:
     parts = ", ".join(f"{name} {part.dtype} {shape(part.shape)}" for name, part in checked.parts.items())
     words = "every word was judged" if checked.words == "full" else "no word was judged: the parts do not fit"
-    lines = [("parts", parts or "none"), ("words", words)]
+    lines = [("parts", parts or "none")]
+    if checked.words == "full" and checked.given:
+        params = ", ".join(f"{name} {value_word(value)}" for name, value in checked.given.items())
+        lines.append(("parameters", params))
+    lines.append(("words", words))
+    contradicted = {one.where.get("dialect") for one in checked.findings if one.code == CONTRADICTED}
+    for one in checked.conventions:
+        doubt = "contradicted, see below" if one.dialect in contradicted else "nothing speaks against it"
+        lines.append(("convention", f"{one.part}: {one.stated}, {one.meaning}; {doubt}"))
     if checked.against_reference is not None:
         lines.append(("reference", _measured(checked.against_reference)))
         if checked.against_reference.differing and checked.form.arithmetic != "exact":

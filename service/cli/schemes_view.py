@@ -162,13 +162,16 @@ def _show_parameters(out: Console, shown: Shown) -> None:
     params = shown.params
     rows = [("parameter", "value", "default", "what it says")]
     for parameter in shown.form.parameters:
-        default = "needed" if parameter.default is REQUIRED else _word(parameter.default)
-        choices = f" ({', '.join(map(_word, parameter.choices))})" if parameter.choices else ""
-        rows.append((parameter.name, _word(params[parameter.name]), default, parameter.meaning + choices))
+        default = "needed" if parameter.default is REQUIRED else value_word(parameter.default)
+        choices = f" ({', '.join(map(value_word, parameter.choices))})" if parameter.choices else ""
+        rows.append(
+            (parameter.name, value_word(params[parameter.name]), default, parameter.meaning + choices)
+        )
     _table(out, rows, (2,))
 
 
-def _word(value: Any) -> str:
+def value_word(value: Any) -> str:
+    """The value of a parameter, short."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple | list):

@@ -8,6 +8,7 @@ import pytest
 
 from ninfer_core.schemes.catalogue.forms import FORMS
 from ninfer_core.schemes.checking import Checked, check_parts, checked_json
+from ninfer_core.schemes.run import complete, encode
 from tests.schemes.vectors import cases
 
 Q4_0 = FORMS["ggml_q4_0"]
@@ -34,6 +35,15 @@ def test_everything_is_right() -> None:
     document = json.loads(json.dumps(checked_json(checked), allow_nan=False))
     assert document["coverage"]["bytes"]["full"] == sum(part["bytes"] for part in document["parts"].values())
     assert (document["coverage"]["values"], document["reference"]["differing"]) == ("full", 0)
+    assert document["params"] == {"bits": 2, "group_size": 32, "symmetric": False}
+    [convention] = document["conventions"]
+    assert (convention["part"], convention["stated"]) == ("qzeros", "gptq")
+
+
+def test_parameters_that_were_left_out_are_named() -> None:
+    form = FORMS["gptq"]
+    parts = encode(form, np.zeros((128, 8), np.float32), {})
+    assert checked_json(check_parts(form, parts, {}))["params"] == complete(form, {})
 
 
 def test_values_tell_the_convention() -> None:
