@@ -192,6 +192,15 @@ SCHEMES: tuple[Definition, ...] = (
         "Keep the scheme, or quantize again from the source.",
         where="part, index: the first such zero point; zero: its value",
     ),
+    advisory(
+        "scheme.zero_point_wraps",
+        None,
+        "A zero point is 0, and its convention stores it less one, as the largest code.",
+        "An asymmetric tensor written with the convention of version 1, `gptq`.",
+        "Make sure that the program which runs the weights wraps the sum around as this decoder does: some read 2^bits. "
+        "`gptq_v2` stores the zero point as it is.",
+        where="part, index: the first such zero point; zero: its value",
+    ),
     error(
         "scheme.value_differs",
         None,

@@ -135,7 +135,7 @@ def _wrapped(parts: Parts, _shape: Shape, params: Params, findings: Findings) ->
     most = (1 << params["bits"]) - 1
     report(
         findings,
-        "zero_point_unrepresentable",
+        "zero_point_wraps",
         "qzeros",
         zeros == most,
         zeros,

@@ -69,7 +69,7 @@ def test_groups_without_a_scale() -> None:
 def test_zero_points_wrapped_around() -> None:
     case, parts = of("gptq-b4_g32")
     parts["qzeros"][1, 0] |= 0xF0
-    finding = single(found(case, parts), "zero_point_unrepresentable")
+    finding = single(found(case, parts), "zero_point_wraps")
     assert finding.where == {"part": "qzeros", "index": [1, 1], "word": 15, "zero": 0}
     values = run.decode(case.form, parts, case.expected.shape, case.params)
     assert (values[32:64, 1] >= 0).all()  # zero point 0: no weight is negative
