@@ -133,5 +133,14 @@ def test_findings_take_registered_codes_only() -> None:
 
 def test_every_code_begins_with_its_check_and_explains_itself() -> None:
     for definition in FINDINGS:
-        assert definition.check in (*CHECKS, "recipe", "target", "convert", "kernels")
+        assert definition.check in (
+            *CHECKS,
+            "recipe",
+            "target",
+            "convert",
+            "kernels",
+            "scheme",
+            "struct",
+            "profile",
+        )
         assert describe(definition.name, 80)
