@@ -116,8 +116,10 @@ def read_parts(
     shape: Shape | None,
     given: dict[str, Any],
     findings: Findings,
-) -> tuple[dict[str, Array], tuple[str, ...]]:
+) -> tuple[dict[str, Array], tuple[str, ...], tuple[str, ...]]:
     """The parts out of every file that `--in` names, and the names of other arrays that lie beside them.
+
+    Of an archive without any of the parts also the prefixes behind which it has them.
 
     Findings say what is wrong with a file. Raises: Usage, CannotRead.
     """
@@ -128,6 +130,7 @@ def read_parts(
     names = {part.name for part in form.parts}
     parts: dict[str, Array] = {}
     others: list[str] = []
+    behind: list[str] = []
     for text in inputs:
         head, equals, tail = text.partition("=")
         name, path = (head, tail) if equals and head in names else (None, text)
@@ -144,12 +147,23 @@ def read_parts(
             elif kind in ("npz", "safetensors"):
                 found, beside = read_arrays(source, kind, findings, prefix=prefix, wanted=names)
                 others += beside
+                if not found:
+                    behind += _prefixes(form, source, kind)
             else:
                 found = _single(form, source, kind, name, text, shape, given, findings)
         if twice := parts.keys() & found.keys():
             raise Usage(f"--in gives {' and '.join(sorted(twice))} twice")
         parts |= found
-    return in_form(form, parts), tuple(others)
+    return in_form(form, parts), tuple(others), tuple(behind)
+
+
+def _prefixes(form: Form, source: DiskFile, kind: FileKind) -> list[str]:
+    """What stands in an archive before the names of all parts that the form needs."""
+    _, every = read_arrays(source, kind, Findings(), wanted=())
+    first, *rest = (part.name for part in form.parts if not part.optional)
+    known = set(every)
+    before = (name.removesuffix(first) for name in every if name.endswith(first))
+    return [prefix for prefix in before if all(prefix + name in known for name in rest)]
 
 
 def _with_array(path: str) -> tuple[str, str | None]:

@@ -1,5 +1,7 @@
 """The answer about stored arrays for a person: verdict, coverage, measures, findings."""
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.text import Text
 
@@ -9,12 +11,12 @@ from ninfer_core.schemes.measures import Measures
 from service.cli.findings_view import count_line, show_findings
 from service.cli.schemes_view import value_word
 from service.cli.screen import console, hanging, styled
-from service.text import UNKNOWN, number, plural, seconds, shape, size
+from service.text import UNKNOWN, clean, number, plural, seconds, shape, size
 
 _STYLES = {"passed": "bold green", "FAILED": "bold red"}
 
 
-def show_checked(checked: Checked, beside: tuple[str, ...], elapsed: float) -> None:
+def show_checked(checked: Checked, beside: tuple[str, ...], behind: tuple[str, ...], elapsed: float) -> None:
     """One screen: what was looked at, what was found, and the verdict at the end."""
     out = console()
     stored = sum(part.bytes for part in checked.parts.values())
@@ -27,10 +29,19 @@ def show_checked(checked: Checked, beside: tuple[str, ...], elapsed: float) -> N
             hanging(Text("  beside     ", "dim"), f"{names}: no parts of the form, not looked at", out.width)
         )
     show_findings(out, checked.findings)
+    show_behind(out, behind)
     out.print()
     verdict = "passed" if checked.verdict == "passed" else "FAILED"
     counts = count_line(checked.findings)
     _verdict(out, verdict, f"in {seconds(elapsed)}; {counts or _nothing(checked)}.")
+
+
+def show_behind(out: Console, behind: Sequence[str]) -> None:
+    """The prefixes with which a file has the parts, where it has none of them without."""
+    if behind:
+        more = f" and {number(len(behind) - 3)} more" if len(behind) > 3 else ""
+        text = f"--prefix {' or '.join(map(clean, behind[:3]))}{more}"
+        out.print(hanging("    Next: ", f"try {text}", out.width))
 
 
 def _verdict(out: Console, verdict: str, rest: str) -> None:

@@ -50,6 +50,7 @@ class Value:
     form: Form
     parts: Mapping[str, Array]
     beside: tuple[str, ...]
+    behind: tuple[str, ...]  # prefixes with which an archive has the parts
     shape: Shape | None
     params: Mapping[str, Any]
     findings: tuple[Finding, ...]
@@ -65,7 +66,7 @@ def decode(given: Given, out: str) -> int:
         value = _read(given)
         checked = _checked(value, Findings())
         if checked.words != "full" or checked.shape is None:
-            return _refused(path, checked.findings)
+            return _refused(path, checked.findings, value.behind)
         try:  # NaN and what else a rule objects to are values to look at; what means nothing is refused
             values = run.decode(value.form, value.parts, checked.shape, value.params)
         except run.SchemeRefused as refused:
@@ -132,7 +133,7 @@ def check(given: Given, reference: str | None, within: float, source: str | None
         if target is None or not target.alone:
             from service.cli.schemes_report import show_checked
 
-            show_checked(checked, value.beside, time.monotonic() - begin)
+            show_checked(checked, value.beside, value.behind, time.monotonic() - begin)
         return 0 if checked.verdict == "passed" else 1
 
     def failed(verdict: str, code: str, message: str) -> dict[str, Any]:
@@ -153,8 +154,8 @@ def _read(given: Given) -> Value:
     form = _form(given.name)
     shape, params = read_shape(given.shape), read_params(form, given.params)
     found = Findings()
-    parts, beside = read_parts(form, given.inputs, given.prefix, shape, params, found)
-    return Value(form, parts, beside, shape, params, tuple(found))
+    parts, beside, behind = read_parts(form, given.inputs, given.prefix, shape, params, found)
+    return Value(form, parts, beside, behind, shape, params, tuple(found))
 
 
 def _checked(value: Value, more: Findings, **against: Any) -> Checked:
@@ -211,13 +212,15 @@ def _publish(path: Path, *pieces: bytes | Array) -> None:
         new.close()
 
 
-def _refused(path: Path, findings: Sequence[Finding]) -> int:
+def _refused(path: Path, findings: Sequence[Finding], behind: Sequence[str] = ()) -> int:
     from service.cli.findings_view import count_line, show_findings
+    from service.cli.schemes_report import show_behind
     from service.cli.screen import console, styled
 
     screen = console()
     screen.print(styled("  ", ("REFUSED", "bold red"), f"   {path}   nothing was written"))
     show_findings(screen, findings, more="`schemes check --json FILE` has them all")
+    show_behind(screen, behind)
     screen.print()
     screen.print(styled("  ", ("REFUSED", "bold red"), f"; {count_line(findings)}."))
     return 1

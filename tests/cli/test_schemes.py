@@ -187,6 +187,20 @@ def test_parts_come_from_archives_and_files(tmp_path: Path, capsys: pytest.Captu
     code, out, _ = run(capsys, "schemes", "check", "gptq", *from_npz, *common, *held)
     assert code == 0
     assert "expected_KxN" in out  # lies beside, and is told
+    code, out, _ = run(capsys, "schemes", "check", "gptq", *from_npz[:2], *common)
+    assert code == 1
+    assert "try --prefix " in out  # those behind which the archive has every part
+    code, out, _ = run(
+        capsys,
+        "schemes",
+        "check",
+        "gptq",
+        *(w for n in ("qweight", "qzeros", "scales", "g_idx") for w in ("--in", f"{n}={from_npz[1]}")),
+        *from_npz[2:],
+        *common,
+        *held,
+    )
+    assert code == 0, out
     parts: list[object] = []
     for name in ("qweight", "qzeros", "scales"):
         (tmp_path / f"{name}.bin").write_bytes(case.arrays[name].tobytes())
