@@ -195,6 +195,13 @@ def test_the_program_on_the_page_of_struct_types_runs(
     ]
 
 
+def test_the_program_of_the_page_of_schemes(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "schemes.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(program, "schemes.md", "exec"), {})  # noqa: S102  our own page
+    assert capsys.readouterr().out == "['g_idx', 'qweight', 'qzeros', 'scales'] (128, 8) passed\n"
+
+
 def test_the_modules_that_the_page_of_struct_types_names_exist() -> None:
     page = (ROOT / "docs" / "structs.md").read_text(encoding="utf-8")
     table = page.partition("## In Python")[2].partition("## Limits")[0]

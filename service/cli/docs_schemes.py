@@ -36,6 +36,36 @@ fix the bytes: each form below says so, or why not. It stops at values that are 
 Of file forms only the decoder is such a function; where they can be encoded, the encoder is the one that runs here.
 
 This page is generated from the catalogue by `python -m service.cli.docs`; a test compares the two.
+
+## In Python
+
+```python
+import numpy as np
+
+from ninfer_core.schemes.catalogue.forms import FORMS
+from ninfer_core.schemes.checking import check_parts
+from ninfer_core.schemes.run import decode, encode, implied_shape
+
+form = FORMS["gptq"]
+params = {"bits": 4, "group_size": 128}
+values = np.linspace(-1, 1, 128 * 8, dtype=np.float32).reshape(128, 8)
+
+parts = encode(form, values, params)  # arrays by the names of the form's parts
+decoded = decode(form, parts, implied_shape(form, parts, params), params)
+checked = check_parts(form, parts, params, source=values)
+print(sorted(parts), decoded.shape, checked.verdict)
+```
+
+`decode` and `encode` raise `SchemeRefused`, whose `findings` say all that does not fit; `check_parts` never does, and says it
+in its own. `ninfer_core.schemes.reading` takes parts out of files.
+
+## Which convention does a file follow?
+
+Some labels hide two: zero points stored less one or not (`gptq`, `gptq_v2`), a scale of the tensor that multiplies or divides
+(NVFP4), the first value in the high or the low half of a byte (NF4). `schemes check` names the convention that it read by, and
+what speaks against it: the content alone, where it can tell, and with `--source` or `--reference` the error of either
+reading. A contradiction is `scheme.dialect_contradicted`, an error, or an advisory where its confidence is weak: zero points
+of one value tell in symmetric schemes, and hardly in others.
 """
 
 
