@@ -10,7 +10,7 @@ from ninfer_core.schemes.catalogue.facts import scheme_json
 from ninfer_core.schemes.catalogue.forms import FORMS
 from ninfer_core.schemes.catalogue.shown import Shown, forms_shown, matching, profiles, shown_json
 from ninfer_core.schemes.form import Shape
-from ninfer_core.schemes.run import SchemeRefused
+from ninfer_core.schemes.run import SchemeRefused, stored_shapes
 from service.errors import Fault, InvalidRequest, SchemeNotFound
 from service.records.pages import Page, cut, decode, encode, ordinal
 
@@ -49,7 +49,7 @@ def document(name: str, shape: str | None) -> dict[str, Any]:
     for one in usual:
         asked = Shown.of(scheme, one.form, wanted)
         try:
-            one.form.stored(wanted, asked.params)
+            stored_shapes(one.form, wanted, asked.params)
             taken.append(asked)
         except SchemeRefused as refusal:
             refused[one.form.name] = refusal

@@ -109,7 +109,7 @@ def _parts(request: Request, content: Content, ticket: Ticket) -> dict[str, Any]
     from ninfer_core.schemes.form import Array, Form
     from ninfer_core.schemes.numpy_files import read_npy
     from ninfer_core.schemes.reading import in_form, read_arrays, read_raw
-    from ninfer_core.schemes.run import SchemeRefused, complete
+    from ninfer_core.schemes.run import SchemeRefused, stored_shapes
 
     form: Form = FORMS[request["form"]]
     shape = None if request["shape"] is None else tuple(request["shape"])
@@ -121,7 +121,7 @@ def _parts(request: Request, content: Content, ticket: Ticket) -> dict[str, Any]
         if shape is None:
             return None
         try:
-            return form.stored(shape, complete(form, params)).get(name)
+            return stored_shapes(form, shape, params).get(name)
         except SchemeRefused:
             return None  # the check of the parts says why
 

@@ -20,6 +20,7 @@ from ninfer_core.schemes.form import Array
 from ninfer_core.schemes.run import MAX_RANK
 
 _CHUNK: Final = 1 << 20
+_ADDRESSED: Final = 2**63 - 1  # bytes of an array, its zeros left out
 _NO_ARCHIVE: Final = (  # what `zipfile` raises for bytes that are none
     zipfile.BadZipFile,
     zlib.error,
@@ -108,8 +109,7 @@ def _npy(stream: IO[bytes], size: int, file: str, findings: Findings) -> Array |
         malformed(findings, file, "it holds no plain numbers", "numbers", str(dtype))
         return None
     rest = size - begin.read_bytes
-    counts = all(isinstance(length, int) and length >= 0 for length in shape)
-    if not counts or len(shape) > MAX_RANK or math.prod(shape) * dtype.itemsize != rest:
+    if not is_shape(shape, dtype) or math.prod(shape) * dtype.itemsize != rest:
         malformed(
             findings, file, "its bytes do not fill its shape", f"{dtype} {list(shape)}", f"{rest:,} bytes"
         )
@@ -124,6 +124,14 @@ def _npy(stream: IO[bytes], size: int, file: str, findings: Findings) -> Array |
         return None
     array: Array = native(np.frombuffer(content, dtype)).reshape(shape, order="F" if fortran else "C")
     return np.ascontiguousarray(array).reshape(shape)
+
+
+def is_shape(shape: tuple[Any, ...], dtype: np.dtype[Any]) -> bool:
+    """Whether there is an array of a shape: beside a length of zero the others are bounded all the same."""
+    if len(shape) > MAX_RANK or not all(type(length) is int and length >= 0 for length in shape):
+        return False
+    values: int = math.prod(length or 1 for length in shape)
+    return values * dtype.itemsize <= _ADDRESSED
 
 
 def native(array: Array) -> Array:

@@ -16,8 +16,7 @@ from ninfer_core.errors import CannotRead, CutShort
 from ninfer_core.findings import Findings
 from ninfer_core.io import ByteSource
 from ninfer_core.schemes.form import Array, Form, Part
-from ninfer_core.schemes.numpy_files import native, read_npz
-from ninfer_core.schemes.run import MAX_RANK
+from ninfer_core.schemes.numpy_files import is_shape, native, read_npz
 from ninfer_core.sources import read_header
 
 FileKind = Literal["raw", "npy", "npz", "safetensors"]
@@ -83,7 +82,7 @@ def read_raw(
     """
     dtype = array_type(part.dtypes[0])
     count = source.size // dtype.itemsize if shape is None else math.prod(shape)
-    if count * dtype.itemsize != source.size:
+    if count * dtype.itemsize != source.size or (shape is not None and not is_shape(shape, dtype)):
         message = f"{source.name} has {source.size:,} bytes; {part.name} {part.axes} takes another number."
         expected = f"{count * dtype.itemsize:,} bytes"
         findings.add(
@@ -142,7 +141,7 @@ def _safetensors(
             continue
         if wanted is not None and name not in wanted:
             others.append(name)
-        elif (dtype := _SAFETENSORS.get(tensor.dtype)) is None or len(tensor.shape) > MAX_RANK:
+        elif (dtype := _SAFETENSORS.get(tensor.dtype)) is None or not is_shape(tensor.shape, dtype):
             found = f"{tensor.dtype} {list(tensor.shape)}"
             message = f"{name} is of a type or rank that no scheme is stored in."
             findings.add(

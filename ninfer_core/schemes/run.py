@@ -176,13 +176,20 @@ def _bare(shape: Shape) -> Shape:
     return shape
 
 
-def prepared(form: Form, parts: Parts, shape: Shape, given: Mapping[str, Any]) -> tuple[Parts, Params]:
-    """The parts as stated and the complete parameters, of a request that fits. Raises: SchemeRefused."""
+def stored_shapes(form: Form, shape: Shape, given: Mapping[str, Any]) -> Mapping[str, Shape]:
+    """The exact shapes of the parts that hold a tensor of a shape. Raises: SchemeRefused."""
     params = complete(form, given)
     refusal = Refusal(form.name)
     _check_shape(refusal, shape)
     refusal.settle()
-    stored = form.stored(shape, params)
+    return form.stored(shape, params)
+
+
+def prepared(form: Form, parts: Parts, shape: Shape, given: Mapping[str, Any]) -> tuple[Parts, Params]:
+    """The parts as stated and the complete parameters, of a request that fits. Raises: SchemeRefused."""
+    params = complete(form, given)
+    stored = stored_shapes(form, shape, params)
+    refusal = Refusal(form.name)
     _check_parts(form, refusal, parts, stored)
     refusal.settle()
     return {name: array.reshape(stored.get(name, array.shape)) for name, array in parts.items()}, params

@@ -37,6 +37,7 @@ def show_scheme(
     def work() -> int:
         from ninfer_core.schemes.catalogue.forms import FORMS, form_of, forms_of
         from ninfer_core.schemes.catalogue.shown import Shown, shown_json
+        from ninfer_core.schemes.run import stored_shapes
         from service.cli.schemes_inputs import no_such, read_params, read_shape
         from service.cli.schemes_view import show_function, show_in_full
 
@@ -50,7 +51,9 @@ def show_scheme(
             raise Usage("--encoder says which function --onnx prints")
         if onnx or params or dims is not None:  # what only one form has
             form = form_of(name)
-            shown: tuple[Shown, ...] = (Shown.of(scheme, form, dims, read_params(form, params)),)
+            one = Shown.of(scheme, form, dims, read_params(form, params))
+            stored_shapes(form, one.example.shape, one.params)  # refuses what no array has
+            shown: tuple[Shown, ...] = (one,)
         elif name in FORMS and name not in SCHEMES:
             shown = (Shown.of(scheme, FORMS[name]),)
         else:

@@ -15,7 +15,7 @@ from ninfer_core.schemes.catalogue import near
 from ninfer_core.schemes.form import Array, Form, Parameter, Shape
 from ninfer_core.schemes.numpy_files import read_npy
 from ninfer_core.schemes.reading import FileKind, file_kind, in_form, read_arrays, read_raw
-from ninfer_core.schemes.run import SchemeRefused, complete
+from ninfer_core.schemes.run import SchemeRefused, stored_shapes
 from service.cli.output import not_empty
 
 _SHAPE: Final = re.compile(r"\d{1,19}(?:[x,]\d{1,19})*")
@@ -199,6 +199,6 @@ def _stored_shape(form: Form, name: str, shape: Shape | None, given: dict[str, A
     if shape is None:
         return None
     try:
-        return form.stored(shape, complete(form, given)).get(name)
+        return stored_shapes(form, shape, given).get(name)
     except SchemeRefused:
         return None  # the check of the parts says why

@@ -118,6 +118,8 @@ def header(text: str, rest: bytes = b"") -> bytes:
         npy(np.arange(9)) + b"\0",
         header("{'descr': '<i8', 'fortran_order': False, 'shape': (-1,), }\n", bytes(8)),
         header("{'descr': '<i8', 'fortran_order': False, 'shape': (1152921504606846976,), }\n", bytes(8)),
+        header("{'descr': '<i8', 'fortran_order': False, 'shape': (1152921504606846976, 0), }\n"),
+        header("{'descr': '<i8', 'fortran_order': False, 'shape': (True,), }\n", bytes(8)),
         header("{'descr': '<i8', 'fortran_order': False, 'shape': " + "(" * 900, bytes(8)),
         header("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }\n", b"cos\nsystem\n(S'true'\ntR."),
     ],
@@ -127,6 +129,15 @@ def test_no_npy_file(content: bytes) -> None:
     findings = Findings()
     assert read_npy(MemorySource("x.npy", content), findings) is None
     assert [one.code for one in findings] == ["scheme.file_malformed"]
+
+
+def test_a_length_of_zero_leaves_the_others_bounded() -> None:
+    text = json.dumps({"w": {"dtype": "U8", "shape": [0, 2**63], "data_offsets": [0, 0]}}).encode()
+    source = MemorySource("x.safetensors", len(text).to_bytes(8, "little") + text)
+    findings = Findings()
+    assert read_arrays(source, "safetensors", findings) == ({}, ())
+    assert read_raw(MemorySource("x.bin", b""), PART, (0, 2**63), findings) is None
+    assert [one.code for one in findings] == ["scheme.part_dtype", "scheme.part_shape"]
 
 
 def test_an_archive_that_claims_too_much_or_says_a_name_twice() -> None:

@@ -10,7 +10,7 @@ from ninfer_core.schemes.catalogue.forms import forms_of
 from ninfer_core.schemes.drawing import Box
 from ninfer_core.schemes.form import REQUIRED, Form, Kind, Parameter, Part
 from ninfer_core.schemes.reading import array_type
-from ninfer_core.schemes.run import complete, refuse_shape
+from ninfer_core.schemes.run import complete, refuse_shape, stored_shapes
 
 
 def part_bits(form: Form, example: Example) -> dict[str, int]:
@@ -18,7 +18,7 @@ def part_bits(form: Form, example: Example) -> dict[str, int]:
 
     Raises: SchemeRefused.
     """
-    stored = form.stored(example.shape, complete(form, example.params))
+    stored = stored_shapes(form, example.shape, example.params)
     dtypes = example.dtypes(form)
     return {
         name: math.prod(stored[name]) * 8 * array_type(dtypes[name]).itemsize

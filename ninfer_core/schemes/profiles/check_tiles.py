@@ -1,7 +1,7 @@
 """What makes a tiling and a rotation legal: axes, orders, counts of tiles, square matrices (R10, R11, R17)."""
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from ninfer_core.schemes.form import Shape
 from ninfer_core.schemes.hadamard import is_size
@@ -10,6 +10,8 @@ from ninfer_core.schemes.profiles.model import Linear, Quantization, Rotation, S
 from ninfer_core.schemes.profiles.numbers import finite, is_integer
 from ninfer_core.schemes.profiles.tiles import cut
 from ninfer_core.schemes.structs.limits import LIMITS
+
+_LONGEST: Final = 2**31 - 1  # the dimensions of a matrix are INT32
 
 
 def check_tiling(kind: Tiling, shape: Shape, faults: Faults) -> None:
@@ -74,6 +76,8 @@ def check_rotation(rotation: Rotation, part: str, shape: Shape, faults: Faults) 
     elif dims[0] != length:
         message = f"axis {axis} of the tensor has another size"
         faults.add("rotation_illegal", f"{part}_dims", message, length, dims[0])
+    elif dims[0] > _LONGEST:
+        faults.add("rotation_illegal", f"{part}_dims", "beyond INT32", _LONGEST, dims[0])
     elif rotation.matrix_type == "HADAMARD" and (not is_size(dims[0]) or rotation.matrix):
         message = "a power of two and no matrix"
         faults.add("rotation_illegal", f"{part}_dims", "no Hadamard rotation", message, dims[0])

@@ -70,6 +70,14 @@ def test_one_scheme_with_everything_about_its_forms(api: World) -> None:
     assert get(api, "/v1/schemes/ggml_q4_k")["forms"][0]["sizes"]["shape"] != [2, 256]
 
 
+@pytest.mark.parametrize(
+    ("name", "shape"), [("gptq", "999999999999999x999999999999999"), ("quarot", "1099511627776")]
+)
+def test_a_shape_that_no_array_has_is_refused(api: World, name: str, shape: str) -> None:
+    answer = api.call("GET", f"/v1/schemes/{name}", params={"shape": shape})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+
+
 def test_names_lead_nowhere_else(api: World) -> None:
     for name in FORMATS.names:
         assert name in SCHEMES or api.call("GET", f"/v1/schemes/{name}").json()["code"] == "scheme_not_found"
