@@ -6,6 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+def normal(shape: int | tuple[int, ...], seed: int = 5) -> NDArray[np.float32]:
+    """Values as weights have them, the same for a seed."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
 def sylvester(size: int) -> NDArray[np.float64]:
     """The signs of the Hadamard matrix: the parity of the bits that row and column have in common."""
     index = np.arange(size)

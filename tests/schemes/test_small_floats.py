@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -13,8 +12,9 @@ from hypothesis import strategies as st
 from ninfer_core.schemes import small_floats
 from ninfer_core.schemes.small_floats import SmallFloat, Specials
 from tests.schemes.numbers import assert_same_numbers
+from tests.schemes.vectors import FOLDER
 
-TABLES = np.load(Path(__file__).parents[1] / "vectors" / "schemes" / "small_float_tables.npz")
+TABLES = np.load(FOLDER / "small_float_tables.npz")
 NAMED = (
     small_floats.E2M1,
     small_floats.E3M2,

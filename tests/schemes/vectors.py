@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-HERE = Path(__file__).parents[1] / "vectors" / "schemes"
+from ninfer_core.schemes.form import Form
+
+FOLDER = Path(__file__).parents[1] / "vectors" / "schemes"
 
 
 @dataclass(frozen=True)
@@ -22,14 +24,25 @@ class Case:
 
 
 @cache
+def stated(scheme: str) -> dict[str, Any]:
+    """What a set of vectors says about itself."""
+    document: dict[str, Any] = json.loads((FOLDER / f"{scheme}.json").read_text())
+    return document
+
+
+@cache
 def cases(scheme: str) -> tuple[Case, ...]:
     """Every case of a set of vectors."""
-    stated = json.loads((HERE / f"{scheme}.json").read_text())["cases"]
-    with np.load(HERE / f"{scheme}.npz") as stored:
+    with np.load(FOLDER / f"{scheme}.npz") as stored:
         found = []
-        for one in stated:
+        for one in stated(scheme)["cases"]:
             arrays = {name: stored[f"{one['case']}/{name}"] for name in one["arrays"]}
             for array in arrays.values():
                 array.flags.writeable = False  # one test does not change what the next one sees
             found.append(Case(one["case"], one.get("params", {}), arrays))
     return tuple(found)
+
+
+def parts_of(form: Form, case: Case) -> dict[str, NDArray[Any]]:
+    """The arrays of a case that are parts of a form."""
+    return {part.name: case.arrays[part.name] for part in form.parts}

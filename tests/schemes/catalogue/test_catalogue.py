@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from ninfer_core.containers.ninfer import read_artifact
@@ -31,9 +32,11 @@ from ninfer_core.schemes.catalogue.rules import RULES
 from ninfer_core.schemes.catalogue.shown import Shown, matching, profiles
 from ninfer_core.schemes.drawing import flat
 from ninfer_core.schemes.form import Form
+from ninfer_core.schemes.reading import array_type
+from ninfer_core.schemes.run import SchemeRefused, implied_shape
 from tests.build import ninfer_file
 from tests.cli import build
-from tests.schemes.vectors import HERE as VECTORS
+from tests.schemes.vectors import FOLDER as VECTORS
 from tests.sources.build import MemoryFiles
 
 K = 4096  # inputs and outputs of an example
@@ -242,3 +245,17 @@ def test_what_could_be_taken_for_a_format_says_that_it_is_none() -> None:
     for name, registered in (("nvfp4", "NVFP4"), ("fp8_e4m3", "FP8_E4M3FN_ROW_BF16S")):
         assert registered in SCHEMES[name].apart
         assert registered in FORMATS
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if len(form.axes) > 1], ids=lambda form: form.name)
+def test_arrays_of_one_axis_imply_no_matrix(form: Form) -> None:
+    arrays = {part.name: np.zeros(3, array_type(part.dtypes[0])) for part in form.parts if not part.optional}
+    if form.name == "fp8":  # whose words have the shape of the values, whatever it is
+        assert implied_shape(form, arrays, {}) == (3,)
+        return
+    with pytest.raises(SchemeRefused) as refused:
+        implied_shape(form, arrays, examples_of(form)[0].params)
+    assert [finding.code for finding in refused.value.findings] == ["scheme.shape"]
+    with pytest.raises(SchemeRefused) as refused:
+        implied_shape(form, {}, examples_of(form)[0].params)
+    assert {finding.code for finding in refused.value.findings} == {"scheme.part_missing"}

@@ -18,7 +18,7 @@ from ninfer_core.schemes.floating import (
     NVFP4_MODELOPT,
 )
 from ninfer_core.schemes.run import CannotEncode, SchemeRefused
-from tests.schemes.numbers import assert_same_numbers
+from tests.schemes.numbers import assert_same_numbers, normal
 
 MX = (
     (MXFP4, ml_dtypes.float4_e2m1fn),
@@ -29,10 +29,6 @@ MX = (
 
 def codes_of(found):
     return [finding.code for finding in found]
-
-
-def normal(shape, seed=5):
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 class TestFp8:
@@ -199,11 +195,11 @@ class TestMx:
     @pytest.mark.parametrize("packed", [(), (3, 15), (3, 4, 16)])
     def test_bytes_of_no_whole_blocks_imply_no_shape(self, packed):
         layout = {"layout": "blocks" if len(packed) == 2 else "rows"}
-        arrays = {"weight_packed": np.zeros(packed, np.uint8)}
+        arrays = {"weight_packed": np.zeros(packed, np.uint8), "weight_scale": np.zeros(1, np.uint8)}
         if packed == (3, 4, 16):
             assert run.implied_shape(MXFP4, arrays, layout) == (3, 4, 32)
         else:
-            with pytest.raises(SchemeRefused):
+            with pytest.raises(SchemeRefused, match="whole blocks of 16 bytes"):
                 run.implied_shape(MXFP4, arrays, layout)
 
 

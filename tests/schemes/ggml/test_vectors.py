@@ -17,7 +17,8 @@ from ninfer_core.schemes.structs.check import check_value
 from ninfer_core.schemes.structs.model import Value
 from ninfer_core.schemes.structs.sizes import size_bytes
 from ninfer_core.schemes.structs.view import view
-from tests.schemes.ggml.vectors import BLOCK, FOLDER, FORM, cases, of, random_blocks, stated, words
+from tests.schemes.ggml.vectors import BLOCK, FORM, cases, of, random_blocks, words
+from tests.schemes.vectors import FOLDER, stated
 
 each_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 ENCODED = {

@@ -1,10 +1,7 @@
 """The reference vectors of block types: payloads, expected words, sources, and what the sets state about a type."""
 
-import json
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +11,8 @@ from ninfer_core.schemes.ggml import FORMS
 from ninfer_core.schemes.ggml.block import Block
 from ninfer_core.schemes.ggml.forms import form_name
 from ninfer_core.schemes.ggml.types import BLOCKS
+from tests.schemes import vectors
 
-FOLDER = Path(__file__).parents[2] / "vectors" / "schemes"
 FORM = {form.name: form for form in FORMS}
 BLOCK: dict[str, Block] = {form_name(block): block for block in BLOCKS}
 
@@ -31,25 +28,11 @@ class Case:
 
 
 @cache
-def stated(name: str) -> dict[str, Any]:
-    """What the set says about its type."""
-    document: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text())
-    return document
-
-
-@cache
 def cases(name: str) -> tuple[Case, ...]:
     """Every case of a set; the number of them is in its description."""
-    with np.load(FOLDER / f"{name}.npz", allow_pickle=False) as file:
-        arrays = {key: file[key] for key in file.files}
     return tuple(
-        Case(
-            case["case"],
-            arrays[f"{case['case']}/payload"],
-            arrays[f"{case['case']}/expected"],
-            arrays.get(f"{case['case']}/source"),
-        )
-        for case in stated(name)["cases"]
+        Case(case.name, case.arrays["payload"], case.arrays["expected"], case.arrays.get("source"))
+        for case in vectors.cases(name)
     )
 
 

@@ -195,14 +195,6 @@ def test_shapes_and_parameters(name: str, shape: tuple[int, ...], params: dict[s
     assert [one.code for one in run.check(form, {}, shape, params)] == [f"scheme.{slug}"]
 
 
-@pytest.mark.parametrize("name", [name for name, form in sorted(BY_NAME.items()) if form.infer is not None])
-def test_a_shape_that_no_part_says(name: str) -> None:
-    with pytest.raises(SchemeRefused):
-        run.implied_shape(BY_NAME[name], {"qweight": np.zeros(3, np.int32)}, {})
-    with pytest.raises(SchemeRefused):
-        run.implied_shape(BY_NAME[name], {}, {})
-
-
 def test_numbers_that_no_byte_backs() -> None:
     huge = 2**35
     parts: Parts = {

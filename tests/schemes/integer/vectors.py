@@ -1,10 +1,8 @@
 """The reference vectors of the integer forms as requests: parts, shape, parameters and the words expected."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +10,8 @@ from numpy.typing import NDArray
 
 from ninfer_core.schemes.form import Form
 from ninfer_core.schemes.integer import FORMS
+from tests.schemes import vectors
 
-FOLDER = Path(__file__).parents[2] / "vectors" / "schemes"
 SETS = ("gptq", "awq", "hqq", "bnb_nf4", "bnb_fp4", "ct_pack_quantized", "matmulnbits", "linear_onnx")
 BY_NAME = {form.name: form for form in FORMS}
 _ONNX_TYPES = {3: "int8", 2: "uint8", 22: "int4", 21: "uint4", 25: "uint2", 26: "int2"}
@@ -53,17 +51,13 @@ def _params(scheme: str, stated: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of(scheme: str) -> Iterator[Case]:
-    described = json.loads((FOLDER / f"{scheme}.json").read_text())
-    with np.load(FOLDER / f"{scheme}.npz", allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    for case in described["cases"]:
-        held = {name: arrays[f"{case['case']}/{name}"] for name in case["arrays"]}
-        parts = {name: array for name, array in held.items() if name not in _APART}
-        (expected,) = (held[name] for name in held if name.startswith("expected"))
-        v2 = case["params"].get("checkpoint_format", "").startswith("gptq_v2")
+    for case in vectors.cases(scheme):
+        parts = {name: array for name, array in case.arrays.items() if name not in _APART}
+        (expected,) = (array for name, array in case.arrays.items() if name.startswith("expected"))
+        v2 = case.params.get("checkpoint_format", "").startswith("gptq_v2")
         form = BY_NAME["gptq_v2" if v2 else scheme]
-        params = _params(scheme, case["params"])
-        yield Case(f"{scheme}-{case['case']}", form, parts, params, expected, held.get("source"))
+        params = _params(scheme, case.params)
+        yield Case(f"{scheme}-{case.name}", form, parts, params, expected, case.arrays.get("source"))
 
 
 @cache

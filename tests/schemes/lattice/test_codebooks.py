@@ -7,7 +7,7 @@ from ninfer_core.schemes.data import tables
 from ninfer_core.schemes.lattice import e8p, trellis
 from ninfer_core.schemes.lattice.quip import QUIP_SHARP_E8P
 from ninfer_core.schemes.lattice.spqr import SPQR
-from tests.schemes.vectors import HERE
+from tests.schemes.vectors import FOLDER
 
 EVERY = np.arange(1 << 16, dtype=np.uint16)
 
@@ -68,5 +68,5 @@ def test_every_place_of_a_tile_is_taken_once() -> None:
 
 def test_the_packaged_table_is_the_published_one() -> None:
     assert np.array_equal(
-        tables("quip_e8p")["packed_abs"], np.load(HERE / "quip_e8p_tables.npz")["packed_abs"]
+        tables("quip_e8p")["packed_abs"], np.load(FOLDER / "quip_e8p_tables.npz")["packed_abs"]
     )

@@ -9,16 +9,8 @@ from ninfer_core.schemes import run
 from ninfer_core.schemes.rotated import EETQ, FORMS, QUAROT, SMOOTHQUANT, eetq
 from ninfer_core.schemes.run import CannotEncode, SchemeRefused
 from ninfer_core.schemes.scales import half_away
-from tests.schemes.numbers import assert_same_numbers, sylvester
-from tests.schemes.vectors import cases
-
-
-def normal(shape, seed=5):
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def parts_of(form, case):
-    return {part.name: case.arrays[part.name] for part in form.parts}
+from tests.schemes.numbers import assert_same_numbers, normal, sylvester
+from tests.schemes.vectors import cases, parts_of
 
 
 class TestEetq:
@@ -181,9 +173,3 @@ def test_any_words_decode_and_are_judged(form):
     assert run.decode(form, parts, (64, 64), {}).shape == (64, 64)
     found = run.check(form, parts, (64, 64), {})
     assert all(finding.count >= 1 and finding.where["part"] in parts for finding in found)
-
-
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-def test_parts_of_one_axis_imply_no_shape(form):
-    with pytest.raises(SchemeRefused):
-        run.implied_shape(form, {form.parts[0].name: np.zeros(4, np.uint8)}, {})

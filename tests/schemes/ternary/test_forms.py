@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from ninfer_core.schemes import run
 from ninfer_core.schemes.run import CannotEncode, SchemeRefused
 from ninfer_core.schemes.ternary import BINARY_XNOR, BITNET_HF, BITNET_I2_S, FORMS, PARETOQ, paretoq
-from tests.schemes.numbers import assert_same_numbers
-from tests.schemes.vectors import cases
+from tests.schemes.numbers import assert_same_numbers, normal
+from tests.schemes.vectors import cases, parts_of
 
 BITNET = {case.name: case for case in cases("bitnet")}
 HF = [case for name, case in BITNET.items() if name.startswith("hf_")]
@@ -18,14 +18,6 @@ CLASSES = ("bitlinear", "autobitlinear")
 
 def codes_of(found):
     return [finding.code for finding in found]
-
-
-def normal(shape, seed=5):
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def parts_of(form, case):
-    return {part.name: case.arrays[part.name] for part in form.parts}
 
 
 class TestBitnetHf:
@@ -258,7 +250,3 @@ def test_no_values_take_no_memory_for_scales():
 def test_a_weight_has_two_axes(form):
     with pytest.raises(SchemeRefused, match=r"\[out, in\]"):
         run.encode(form, np.zeros(4, np.float32), PARAMS.get(form.name, {}))
-    for name in ("weight", "levels"):
-        if form.infer is not None and any(part.name == name for part in form.parts):
-            with pytest.raises(SchemeRefused):
-                run.implied_shape(form, {name: np.zeros(4, np.uint8)}, PARAMS.get(form.name, {}))
