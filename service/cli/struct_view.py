@@ -38,8 +38,8 @@ def show_checked(path: str, checked: CheckedStruct, unchecked: str | None, limit
         note = "a situation in words (decoder, profile, generator): there is no type in it to check"
         out.print(hanging("  ", note, out.width))
     if found is not None and found.size_bits is not None:
-        size = f"{number(found.size_bytes)} bytes" if found.size_bytes is not None else "no whole bytes"
-        out.print(styled("  ", ("size       ", "dim"), f"{size}, {number(found.size_bits)} bits"))
+        size = plural(found.size_bytes, "byte") if found.size_bytes is not None else "no whole bytes"
+        out.print(styled("  ", ("size       ", "dim"), f"{size}, {plural(found.size_bits, 'bit')}"))
         _show_leaves(out, checked, _LEAVES_SHOWN if limit is None else limit)
     if unchecked:
         out.print(hanging(Text("  unchecked  ", "dim"), unchecked, out.width))

@@ -13,7 +13,7 @@ from tests.cli.build import safetensors
 from tests.cli.terminal import Terminal
 from tests.cli.test_listing import run
 from tests.cli.test_verify import strict
-from tests.schemes.vectors import HERE as VECTORS
+from tests.schemes.vectors import FOLDER as VECTORS
 from tests.schemes.vectors import cases
 
 CASES = Path(__file__).resolve().parents[1] / "vectors" / "struct_types" / "cases.json"
