@@ -205,7 +205,12 @@ def implied_shape(form: Form, parts: Parts, given: Mapping[str, Any]) -> Shape:
         message = "the parts do not say the shape of the decoded tensor; it has to be given"
         refusal.add("shape", message, f"[{', '.join(form.axes)}]", "no shape")
         raise SchemeRefused(form.name, refusal.findings)
-    return form.infer({name: array.shape for name, array in parts.items()}, params)
+    shape = form.infer({name: array.shape for name, array in parts.items()}, params)
+    if 0 in shape:  # a file without content would pass for a tensor of which every word is right
+        message = "the parts hold no values; where none are meant, the shape has to be given"
+        refusal.add("shape", message, "values", list(shape))
+        raise SchemeRefused(form.name, refusal.findings)
+    return shape
 
 
 def decode(

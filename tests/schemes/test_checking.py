@@ -89,3 +89,9 @@ def test_parameters_are_judged_with_the_rest() -> None:
     checked = check_parts(FORMS["gptq"], {}, {"bits": 5, "width": 4}, (128, 64))
     assert codes(checked) == ["scheme.parameter"]
     assert len(checked.findings) == 2
+
+
+def test_parts_without_values_pass_only_where_none_are_meant() -> None:
+    form, nothing = FORMS["ggml_q4_0"], {"payload": np.zeros(0, np.uint8)}
+    assert codes(check_parts(form, nothing, {})) == ["scheme.shape"]
+    assert check_parts(form, nothing, {}, (0,)).verdict == "passed"
