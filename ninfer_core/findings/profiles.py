@@ -190,7 +190,7 @@ PROFILES: tuple[Definition, ...] = (
     ),
     _fault(
         "structure_unknown",
-        "A struct type is none that a profile translates to.",
+        "A struct type is not the translation of any profile.",
         "Use it as a structure without a profile: its leaves and its own decoder stay usable.",
     ),
     _fault(

@@ -16,7 +16,7 @@ SCHEMES: tuple[Definition, ...] = (
     error(
         "scheme.file_malformed",
         None,
-        "A file of stored arrays or of reference values is none that NumPy writes, or ends too early.",
+        "A file of stored arrays or of reference values is damaged, ends too early, or is of another kind than its name says.",
         "A download that was cut, pickled objects, or a file under a name with another ending.",
         "Write it again with `numpy.save` or `numpy.savez`, of plain numbers.",
         where="file: its name, with the array of an archive",
@@ -56,7 +56,7 @@ SCHEMES: tuple[Definition, ...] = (
     error(
         "scheme.shape",
         None,
-        "The logical shape is none that the scheme can hold.",
+        "The scheme cannot hold a tensor of the logical shape.",
         "A dimension that the block, the group or the tile does not divide, or one stated for another tensor.",
         "Give the shape of the tensor before it was quantized.",
     ),
@@ -87,7 +87,7 @@ SCHEMES: tuple[Definition, ...] = (
     error(
         "scheme.byte_illegal",
         None,
-        "A byte that packs base-3 digits is none that the packing gives.",
+        "A byte that packs base-3 digits has a value that packing never gives.",
         _WRITER,
         "Quantize the tensor again from its source; decoders read some digits from such a byte, no one meant them.",
         where="part, field, block, index: where it lies; word: the byte",
