@@ -150,12 +150,14 @@ def _decoding(form: Form) -> str:
 
 def _show_parts(out: Console, shown: Shown) -> None:
     stored = shown.form.stored(shown.example.shape, shown.params)
-    rows = [("part", "type", "stored", "shape", "what it is")]
+    rows = [("part", "type", "stored", "what it is")]
     for part in shown.form.parts:
         counts = shape_text(stored[part.name]) if part.name in stored else UNKNOWN
-        meaning = f"{part.meaning}; optional" if part.optional else part.meaning
-        rows.append((part.name, " or ".join(part.dtypes), counts, part.axes, meaning))
-    _table(out, rows, (3, 2))
+        meaning = (
+            f"{part.axes + ': ' if part.axes else ''}{part.meaning}{'; optional' if part.optional else ''}"
+        )
+        rows.append((part.name, " or ".join(part.dtypes), counts, meaning))
+    _table(out, rows, (2,))
 
 
 def _show_parameters(out: Console, shown: Shown) -> None:

@@ -194,7 +194,7 @@ def _gemv_word(_params: Params) -> tuple[Slice, ...]:
 AWQ = Form(
     "awq",
     "file",
-    "AWQ checkpoints, version GEMM: columns interleaved in each word",
+    "AWQ checkpoints, version GEMM: s (q - z), columns interleaved in each word",
     ("in", "out"),
     (
         Part("qweight", ("int32",), "[K, N/8]", "codes of eight outputs in a word"),
@@ -218,7 +218,7 @@ AWQ = Form(
 AWQ_GEMV = replace(
     AWQ,
     name="awq_gemv",
-    summary="AWQ checkpoints, version GEMV: packed along the inputs in plain order",
+    summary="AWQ checkpoints, version GEMV: s (q - z), packed along the inputs in plain order",
     axes=("out", "in"),
     parts=(
         Part("qweight", ("int32",), "[N, K/8]", "codes of eight inputs in a word"),

@@ -137,7 +137,7 @@ def word(params: Params) -> tuple[Slice, ...]:
 BNB_NF4 = Form(
     "bnb_nf4",
     "file",
-    "bitsandbytes NF4: sixteen quantiles of the normal distribution, scaled by blocks of the flattened tensor",
+    "bitsandbytes NF4: absmax T[q], T sixteen quantiles of the normal distribution, by blocks of the flat tensor",
     ("values",),
     (
         Part(

@@ -206,7 +206,7 @@ def word(params: Params) -> tuple[Slice, ...]:
 GPTQ = Form(
     "gptq",
     "file",
-    "GPTQ checkpoints, format `gptq` (v1): zero points are stored less one",
+    "GPTQ checkpoints, format `gptq` (v1): s (q - (z + 1)), zero points are stored less one",
     ("in", "out"),
     _PARTS,
     _PARAMETERS,
@@ -224,7 +224,7 @@ GPTQ = Form(
 GPTQ_V2 = replace(
     GPTQ,
     name="gptq_v2",
-    summary="GPTQ checkpoints, format `gptq_v2`: zero points are stored as they are",
+    summary="GPTQ checkpoints, format `gptq_v2`: s (q - z), zero points are stored as they are",
     decode=partial(_decode, 0),
     rules=(_rules,),
     encode=partial(_encode, "gptq_v2"),

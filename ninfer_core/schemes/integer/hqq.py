@@ -137,7 +137,7 @@ def word(params: Params) -> tuple[Slice, ...]:
 HQQ = Form(
     _NAME,
     "file",
-    "HQQ checkpoints: groups with a real zero point, slabs of rows in the bits of a word",
+    "HQQ checkpoints: s (q - z), groups with a real zero point, slabs of rows in the bits of a word",
     ("out", "in"),
     (
         Part(

@@ -165,7 +165,7 @@ def word(params: Params) -> tuple[Slice, ...]:
 MATMULNBITS = Form(
     _NAME,
     "file",
-    "the weight inputs of onnxruntime's operator MatMulNBits",
+    "the weight inputs of onnxruntime's operator MatMulNBits: s (q - z)",
     ("out", "in"),
     (
         Part("B", ("uint8",), "[N, ceil(K/block_size), block_size*bits/8]", "codes, a stream in each block"),

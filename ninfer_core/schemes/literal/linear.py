@@ -154,7 +154,7 @@ _ROTATED: Final = (
 LINEAR: tuple[Spec, ...] = (
     *(
         Spec(
-            name, f"Blocks of {size} codes of {bits} bits with a constant scale and zero point.",
+            name, f"Blocks of {size}{'' if notes is _STREAM else f' {leaf or storage}'} codes of {bits} bits with a constant scale and zero point.",
             _block(storage, bits, leaf, size, inner, outer, data_type),
             (number("scale", scale, _SCALE), integer("zero_point", zero, _ZERO)),
             rate=(size, size * bits // 8), encoding="nearest", notes=notes,
@@ -190,7 +190,7 @@ LINEAR: tuple[Spec, ...] = (
     ),
     *(
         Spec(
-            name, "Eight groups of 128 codes; scales and zero points are vectors over the groups.",
+            name, f"Eight groups of 128 {leaf or 'INT4'} codes; scales and zero points are vectors over the groups.",
             _gptq(leaf), _GPTQ_PARAMETERS, rate=(128, 64), encoding="nearest", notes=notes,
         )
         for name, leaf, notes in (
