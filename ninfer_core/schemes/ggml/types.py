@@ -4,7 +4,7 @@ from typing import Final
 
 from ninfer_core.registry import Closed
 from ninfer_core.schemes.ggml.block import Block
-from ninfer_core.schemes.ggml.iq import IQ
+from ninfer_core.schemes.ggml.iq_types import IQ
 from ninfer_core.schemes.ggml.k_quants import K_QUANTS
 from ninfer_core.schemes.ggml.plain import PLAIN
 from ninfer_core.schemes.ggml.ternary import TERNARY
