@@ -130,7 +130,7 @@ def show_command(
     ] = False,
     json: Json = None,
 ) -> int:
-    """Show a scheme: its forms with their parts, parameters and layout, and what the seed gets wrong about it.
+    """Show a scheme: its forms with their parts, parameters and layout, and what the seed, the page behind the catalogue, gets wrong about it.
 
     Exit codes: 0 shown, 2 no answer.
     """

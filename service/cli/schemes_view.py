@@ -38,8 +38,8 @@ def show_list(schemes: Sequence[Scheme]) -> None:
     show_left_out(out, titles, kept[0])
     out.print()
     note = (
-        "Bits per weight: as the seed's table claims them, as its own structures take them, and as files do (of an "
-        "example each). Encode says which of the two kinds of forms can be written. `schemes show NAME` has parts, parameters and layout. These are schemes of other tools, none "
+        "Bits per weight: as the table of the seed claims them (the page that the catalogue is made from), as its own "
+        "structures take them, and as files do (of an example each). Encode says which of the two kinds of forms can be written. `schemes show NAME` has parts, parameters and layout. These are schemes of other tools, none "
         "of them a format of a .ninfer file; `formats` lists those."
     )
     out.print(hanging("  ", note, out.width))
