@@ -168,9 +168,10 @@ def _parts(request: Request, content: Content, ticket: Ticket) -> dict[str, Any]
 
 def _struct(content: Content, limits: Limits) -> dict[str, Any]:
     from ninfer_core.schemes.struct_checking import check_text, struct_json
+    from ninfer_core.schemes.structs.document import MAX_DOCUMENT_BYTES
 
     with content.file("payload") as file:
         payload = None if file is None else read(file, 0, file.size)
     with content.file("struct") as file:
-        text = b"" if file is None else read(file, 0, file.size)
+        text = b"" if file is None else read(file, 0, min(file.size, MAX_DOCUMENT_BYTES + 1))
     return struct_json(check_text(text, "struct", payload, limits))

@@ -15,13 +15,12 @@ from ninfer_core.schemes.struct_checking import (
     struct_json,
 )
 from ninfer_core.schemes.structs.conformance import Case, read_cases, verdict_of
-from ninfer_core.schemes.structs.document import Document, read_document
+from ninfer_core.schemes.structs.document import MAX_DOCUMENT_BYTES, Document, read_document
 from ninfer_core.schemes.structs.limits import Limits
 from service.cli.failures import Task, guarded
 from service.cli.output import JsonTarget, json_target, no_document, not_empty
 from service.cli.settings import changed_settings
 
-MAX_DOCUMENT_BYTES = 256 << 20  # constants of 64 MiB are spelled in less
 _CODES = {"passed": 0, "failed": 1, "incomplete": 3}
 
 

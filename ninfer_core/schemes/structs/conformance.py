@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from ninfer_core.findings import Finding, Findings
-from ninfer_core.schemes.structs.document import MAX_JSON_DEPTH, read_members
+from ninfer_core.schemes.structs.document import parse_text, read_members
 from ninfer_core.schemes.structs.examine import examine
 from ninfer_core.schemes.structs.limits import LIMITS, Limits
-from ninfer_core.sources.json_text import parse_object
 from ninfer_core.strict_json import Json, Members
 
 Outcome = Literal["passed", "failed", "described"]
@@ -41,8 +40,8 @@ def is_conformance(root: Json) -> bool:
 def read_cases(text: bytes, file: str, limits: Limits = LIMITS) -> tuple[Case, ...] | Findings | None:
     """The cases of a file, judged; None where it is one document, findings where it is no JSON object."""
     findings = Findings()
-    root = parse_object(text, MAX_JSON_DEPTH, file, findings)
-    if root is None or findings.items:
+    root = parse_text(text, file, findings)
+    if root is None:
         return findings
     return judge_cases(root, file, limits) if is_conformance(root) else None
 

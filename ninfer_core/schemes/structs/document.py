@@ -14,6 +14,11 @@ from ninfer_core.schemes.structs.model import Declaration, External, Value
 from ninfer_core.sources.json_text import parse_object
 from ninfer_core.strict_json import Json, Members
 
+MAX_DOCUMENT_BYTES: Final = 256 << 20  # constants of 64 MiB are spelled in less
+_MOST_VALUES: Final = (
+    8_000_000  # read, a value takes a hundred times more memory than the two bytes that spell it
+)
+_MOST_CONTAINERS: Final = 1_000_000  # objects and arrays, which take more, and time for each
 MAX_JSON_DEPTH: Final = 480  # more than types as deep as the limit need
 _DESCRIBED: Final = ("generator", "profile", "decoder")  # situations in words, as reference cases name them
 _PAYLOADS: Final = ("payload_hex", "payload_bytes", "payload_file")
@@ -68,10 +73,28 @@ class Document:
 def read_document(text: bytes, file: str = "document", limits: Limits = LIMITS) -> Document | Findings:
     """The document that a JSON text spells, or what is wrong with it: `structure.json_*` and `struct.*`."""
     findings = Findings()
+    root = parse_text(text, file, findings)
+    return findings if root is None else read_members(root, file, limits)
+
+
+def parse_text(text: bytes, file: str, findings: Findings) -> Members | None:
+    """The object that a text spells; None where findings say what is wrong with it, also that it is far too large."""
+    for what, most, found in (
+        ("bytes", MAX_DOCUMENT_BYTES, len(text)),
+        ("objects and arrays", _MOST_CONTAINERS, text.count(b"{") + text.count(b"[")),
+        ("values", _MOST_VALUES, text.count(b",")),
+    ):
+        if found > most:
+            findings.add(
+                "struct.document_malformed",
+                f"{file} has more {what} than any document that is checked here.",
+                where={"file": file, "path": "$"},
+                expected=f"at most {most:,}",
+                found=f"{found:,}",
+            )
+            return None
     root = parse_object(text, MAX_JSON_DEPTH, file, findings)
-    if root is None or findings.items:
-        return findings
-    return read_members(root, file, limits)
+    return None if findings.items else root
 
 
 def read_members(

@@ -449,3 +449,9 @@ def test_a_file_of_cases_has_cases() -> None:
     cases = read_cases(b'{"reject": [{"code": "x", "profile": "in words"}]}', "cases")
     assert isinstance(cases, tuple)
     assert verdict_of(cases) == "incomplete"
+
+
+@pytest.mark.parametrize("text", [b"{}," * 1_000_001, b"1," * 8_000_001], ids=["objects", "values"])
+def test_a_document_that_would_take_all_memory_is_not_read(text: bytes) -> None:
+    assert [one.code for one in check_text(b'{"types":[' + text).findings] == ["struct.document_malformed"]
+    assert isinstance(read_cases(text, "cases"), Findings)
