@@ -23,7 +23,7 @@ from service.scheme_checks import SchemeCheckView
 from service.workforce import SOMEBODY, Workforce, workforce
 
 router = APIRouter(route_class=PageRoute)
-CHECKS, RECENT = 50, 5
+CHECKS, RECENT, FINDINGS = 50, 5, 200
 _OF_VALUES = ("scheme.value_differs", "scheme.reference_mismatch")
 CheckId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 
@@ -130,6 +130,7 @@ def check(visiting: Visiting, request: Request, check_id: CheckId) -> Response:
         progress = jobs.progress(session, job.id)
         alive = workforce(session, visiting.parts) if job.state == "queued" else SOMEBODY
     document = view.check.document if view.answered else None
+    found = (document or {}).get("findings", [])
     return page(
         request,
         "scheme_check.html",
@@ -141,7 +142,8 @@ def check(visiting: Visiting, request: Request, check_id: CheckId) -> Response:
         took=duration(job.started_at, job.finished_at),
         is_open=is_open,
         progress=progress_line(job, progress) if is_open else None,
-        findings=[_noted(finding) for finding in (document or {}).get("findings", ())],
+        findings=[_noted(finding) for finding in found[:FINDINGS]],
+        unlisted=len(found[FINDINGS:]),
         measures=[
             (title, _measures(document[member]))
             for title, member in (("Against the reference", "reference"), ("Against the source", "source"))

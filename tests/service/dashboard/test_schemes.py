@@ -81,6 +81,14 @@ def test_checks_say_what_they_rest_on(world: World, visitor: httpx.Client) -> No
     assert "parts of gptq" in read(visitor, "/jobs?type=scheme").text
 
 
+def test_findings_beyond_a_page_are_counted(
+    world: World, visitor: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.dashboard.schemes.FINDINGS", 1)
+    page = read(visitor, f"/scheme-checks/{world.scene.schemed.failed.id}")
+    assert "more; the document has them all." in page.text
+
+
 def test_an_empty_list_teaches(empty: Served) -> None:
     with empty.visitor() as client:
         assert f"{empty.address}/v1/jobs" in read(client, "/scheme-checks").text
