@@ -134,7 +134,7 @@ def encode(values: Values, params: Params) -> dict[str, Array]:
             # The edge value repeated changes neither the span of the last block nor any other code.
             widths = [(0, 0)] * (moved.ndim - 1) + [(0, behind)]
             moved = np.pad(moved, widths, mode="edge") if moved.size else np.pad(moved, widths)
-            groups = moved.reshape(*moved.shape[:-1], -1, block)
+            groups = moved.reshape(*moved.shape[:-1], moved.shape[-1] // block, block)
         else:
             groups = moved.reshape(moved.shape[0], math.prod(moved.shape[1:]))
         last = moved.shape

@@ -209,3 +209,10 @@ def test_scales_that_their_type_cannot_hold() -> None:
         run.encode(BY_NAME["ct_pack_quantized"], np.zeros((2, 48), np.float32), {"group_size": 32})
     with pytest.raises(SchemeRefused, match="about as many"):
         run.encode(BY_NAME["matmulnbits"], np.zeros((2, 48), np.float32), {"block_size": 1 << 40})
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 64), (64, 0)])
+def test_blocks_of_nothing_are_stored_and_read(shape: tuple[int, int]) -> None:
+    form, params = BY_NAME["linear_onnx"], {"type": "uint4", "axis": 1, "block_size": 16}
+    parts = run.encode(form, np.zeros(shape, np.float32), params)
+    assert run.decode(form, parts, shape, params).shape == shape
