@@ -21,7 +21,7 @@ FORMS: Final[Closed[Form]] = Closed(
 
 
 def forms_of(scheme: Scheme) -> tuple[Form, ...]:
-    """The forms of a scheme, the catalogue's own first."""
+    """The forms of a scheme, those that files hold first."""
     return tuple(FORMS[name] for name in scheme.forms)
 
 

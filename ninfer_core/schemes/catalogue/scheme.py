@@ -27,5 +27,5 @@ class Scheme:
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """Every form by name, the catalogue's own first."""
-        return self.literal + self.file
+        """Every form by name, those that files hold first: most who ask have a file."""
+        return self.file + self.literal
