@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -105,7 +104,7 @@ def examined(request: Request, content: Content, ticket: Ticket, limits: Limits)
 
 def _parts(request: Request, content: Content, ticket: Ticket) -> dict[str, Any]:
     from ninfer_core.schemes.catalogue.forms import FORMS
-    from ninfer_core.schemes.checking import check_parts, checked_json
+    from ninfer_core.schemes.checking import check_read, checked_json
     from ninfer_core.schemes.form import Array, Form
     from ninfer_core.schemes.numpy_files import read_npy
     from ninfer_core.schemes.reading import in_form, read_arrays, read_raw
@@ -148,16 +147,17 @@ def _parts(request: Request, content: Content, ticket: Ticket) -> dict[str, Any]
 
     reference, source = values("reference"), values("source")
     ticket.check()
-    checked = check_parts(
+    checked = check_read(
         form,
         in_form(form, arrays),
         params,
         shape,
+        tuple(findings),
         reference=reference,
         within=request["within"],
         source=source,
     )
-    document = checked_json(replace(checked, findings=(*findings, *checked.findings)))
+    document = checked_json(checked)
     unseen = checked.words != "full" or (
         request["reference"] is not None and checked.against_reference is None
     )

@@ -1,6 +1,6 @@
 """Everything that can be said of stored arrays: structure, legal words, dialect, values. For command line and jobs alike."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -69,8 +69,7 @@ def check_parts(
     A `reference` holds what a decoder has to give, word for word or up to `within` apart. A `source` holds the values
     before quantization: the error is measured, and no value of it fails anything.
     """
-    stored = {name: Stored(array.dtype.name, array.shape, array.nbytes) for name, array in parts.items()}
-    unseen = Checked(form, shape, given, stored, ())
+    unseen = _unseen(form, parts, given, shape)
     if shape is None:
         try:
             shape = implied_shape(form, parts, given)
@@ -109,6 +108,29 @@ def check_parts(
         against_reference=to_reference,
         against_source=to_source,
     )
+
+
+def check_read(
+    form: Form,
+    parts: Parts,
+    given: Mapping[str, Any],
+    shape: Shape | None,
+    found: Sequence[Finding],
+    *,
+    reference: Array | None = None,
+    within: float = 0.0,
+    source: Array | None = None,
+) -> Checked:
+    """As `check_parts`, after what reading the files `found`: where one could not be read, that is all of the answer."""
+    if any(one.severity == "error" for one in found):
+        return replace(_unseen(form, parts, given, shape), findings=tuple(found))
+    checked = check_parts(form, parts, given, shape, reference=reference, within=within, source=source)
+    return replace(checked, findings=(*found, *checked.findings))
+
+
+def _unseen(form: Form, parts: Parts, given: Mapping[str, Any], shape: Shape | None) -> Checked:
+    stored = {name: Stored(array.dtype.name, array.shape, array.nbytes) for name, array in parts.items()}
+    return Checked(form, shape, given, stored, ())
 
 
 def checked_json(checked: Checked) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from ninfer_core.findings import Finding, Findings
 from ninfer_core.io import DiskFile
 from ninfer_core.schemes import run
 from ninfer_core.schemes.catalogue.forms import form_of
-from ninfer_core.schemes.checking import SCHEME_CHECK_SCHEMA, Checked, Stored, check_parts, checked_json
+from ninfer_core.schemes.checking import SCHEME_CHECK_SCHEMA, Checked, check_read, checked_json
 from ninfer_core.schemes.form import Array, Form, Shape
 from ninfer_core.schemes.numpy_files import read_npy
 from ninfer_core.schemes.reading import file_kind
@@ -159,13 +159,8 @@ def _read(given: Given) -> Value:
 
 
 def _checked(value: Value, more: Findings, **against: Any) -> Checked:
-    """The answer; where a file could not be read, that is all of it."""
-    unread = (*value.findings, *more)
-    if not any(one.severity == "error" for one in unread):
-        checked = check_parts(value.form, value.parts, value.params, value.shape, **against)
-        return replace(checked, findings=(*unread, *checked.findings))
-    stored = {name: Stored(part.dtype.name, part.shape, part.nbytes) for name, part in value.parts.items()}
-    return Checked(value.form, value.shape, value.params, stored, unread)
+    found = (*value.findings, *more)
+    return check_read(value.form, value.parts, value.params, value.shape, found, **against)
 
 
 def _array(path: str, option: str, findings: Findings) -> Array | None:

@@ -112,7 +112,12 @@ def test_what_is_asked_for_and_cannot_be_looked_at(made: Rig, tmp_path: Path) ->
     assert codes(checked(made, request, "failed")) == ["scheme.reference_mismatch"]
     broken = Archive(push(made, tmp_path, b"PK, but no archive"), "npz")
     document = checked(made, CheckScheme("gptq", archive=broken, params=PARAMS, shape=(4, 4)), "failed")
-    assert "scheme.file_malformed" in codes(document)
+    assert codes(document) == ["scheme.file_malformed"]  # as on the command line: that is all of the answer
+    no_values = push(made, tmp_path, b"no NumPy file")
+    request = CheckScheme("gptq", archive=archive, shape=EXPECTED.shape, params=PARAMS, reference=no_values)
+    document = checked(made, request, "failed")
+    assert codes(document) == ["scheme.file_malformed"]
+    assert document["coverage"]["words"] == "none"
 
 
 def test_struct_types_with_and_without_their_payload(made: Rig, tmp_path: Path) -> None:
