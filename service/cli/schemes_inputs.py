@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -123,18 +123,16 @@ def read_parts(
 
     Findings say what is wrong with a file. Raises: Usage, CannotRead.
     """
+    names = {part.name for part in form.parts}
     if not inputs:
         raise Usage(
             f"--in is missing: name the files that hold {' and '.join(part.name for part in form.parts)}"
         )
-    names = {part.name for part in form.parts}
     parts: dict[str, Array] = {}
     others: list[str] = []
     behind: list[str] = []
     for text in inputs:
-        head, equals, tail = text.partition("=")
-        name, path = (head, tail) if equals and head in names else (None, text)
-        path, array = _with_array(path) if name is not None else (path, None)
+        name, path, array = _split(names, text)
         kind = file_kind(not_empty("--in", path))
         with closing(DiskFile(Path(path))) as source:
             if name is not None and kind in ("npz", "safetensors"):
@@ -155,6 +153,17 @@ def read_parts(
             raise Usage(f"--in gives {' and '.join(sorted(twice))} twice")
         parts |= found
     return in_form(form, parts), tuple(others), tuple(behind)
+
+
+def input_paths(form: Form, inputs: Sequence[str]) -> list[Path]:
+    """The files that `--in` names."""
+    return [Path(_split({part.name for part in form.parts}, text)[1]) for text in inputs]
+
+
+def _split(names: Container[str], text: str) -> tuple[str | None, str, str | None]:
+    """`PART=FILE#ARRAY` in three; a text without a part before it is a path, whatever it holds."""
+    head, equals, tail = text.partition("=")
+    return (head, *_with_array(tail)) if equals and head in names else (None, text, None)
 
 
 def _prefixes(form: Form, source: DiskFile, kind: FileKind) -> list[str]:

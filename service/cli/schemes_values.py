@@ -25,7 +25,7 @@ from ninfer_core.schemes.reading import file_kind
 from service.cli.failures import Task, guarded
 from service.cli.interrupts import Interrupted, ignore, signal_number
 from service.cli.output import JsonTarget, json_target, new_file, no_document, not_empty
-from service.cli.schemes_inputs import no_such, read_params, read_parts, read_shape
+from service.cli.schemes_inputs import input_paths, no_such, read_params, read_parts, read_shape
 from service.text import seconds, size
 from service.text import shape as shape_text
 
@@ -116,7 +116,7 @@ def check(given: Given, reference: str | None, within: float, source: str | None
     """The exit code of one check, after its outcome is shown."""
 
     def work() -> int:
-        inputs = [Path(text.partition("=")[2] or text) for text in given.inputs]
+        inputs = input_paths(_form(given.name), given.inputs)
         target = json_target(json, [*inputs, *(Path(path) for path in (reference, source) if path)])
         if not math.isfinite(within):
             raise Usage("--within is a number: nothing is infinitely far from what it should be")

@@ -121,6 +121,16 @@ def test_decoding_and_encoding_are_the_vectors(q4: Path, capsys: pytest.CaptureF
     ]  # fmt: skip
 
 
+def test_no_report_is_written_over_what_it_is_about(q4: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = q4 / "a=b.npz"
+    np.savez(archive, x=np.zeros(18, np.uint8))
+    before = archive.read_bytes()
+    for name in (archive, f"payload={archive}#x"):
+        code, _, err = run(capsys, "schemes", "check", "ggml_q4_0", "--in", name, "--json", archive)
+        assert (code, archive.read_bytes()) == (2, before)
+        assert "would be overwritten" in err
+
+
 def test_a_check_says_what_it_saw(q4: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ("schemes", "check", "ggml_q4_0", "--in", q4 / "payload.bin")
     code, out, _ = run(capsys, *asked)
