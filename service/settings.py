@@ -18,7 +18,10 @@ RECORDS_FILE: Final = "records.sqlite"
 def _limits(given: object) -> object:
     # Not left to pydantic-settings, which has an error of its own for text that is no JSON.
     if isinstance(given, str):
-        given = json.loads(given)
+        try:
+            given = json.loads(given)
+        except RecursionError:
+            raise ValueError("it is nested too deep to be read") from None
     unknown = set(given) - {limit.name for limit in fields(Limits)} if isinstance(given, dict) else ()
     if unknown:
         raise ValueError(f"no limit of struct types is called {', '.join(sorted(map(str, unknown)))}")

@@ -17,7 +17,19 @@ def test_what_the_setting_does_not_name_stays(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "[]", "3", '{"nest": 3}', '{"nesting": 129}', '{"leaves": -1}', '{"leaves": "a"}']
+    "text",
+    [
+        "",
+        "x",
+        "[]",
+        "3",
+        '{"nest": 3}',
+        '{"nesting": 129}',
+        '{"leaves": -1}',
+        '{"leaves": "a"}',
+        "[" * 60_000,
+    ],
+    ids=range(9),
 )
 def test_what_is_no_limit_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv(NAME, text)
