@@ -17,6 +17,7 @@ from service.scheme_checks import Archive, CheckScheme, Stored
 from tests.schemes.vectors import cases
 from tests.worker.inside import follow, inside
 from tests.worker.rig import PROJECT, Rig, rig
+from worker.workflows import scheme as workflow
 
 CASE = cases("gptq")[0]
 NAMES = ("qweight", "qzeros", "scales", "g_idx")
@@ -34,6 +35,14 @@ STRUCT = {
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     with rig(tmp_path_factory.mktemp("schemes") / "data") as built:
         yield built
+
+
+class Killed(BaseException):
+    """Nothing below a worker takes it for an error."""
+
+
+def killed(*_: Any) -> None:
+    raise Killed
 
 
 def push(made: Rig, folder: Path, content: bytes) -> str:
@@ -67,6 +76,12 @@ def checked(made: Rig, request: CheckScheme, state: str) -> dict[str, Any]:
     document: dict[str, Any] = view.check.document
     assert view.check.errors == sum(one["severity"] == "error" for one in document["findings"])
     return document
+
+
+def left(made: Rig, job_id: str) -> tuple[Any, ...]:
+    """Everything that a job leaves behind."""
+    check = scheme_checks.one(made.parts, PROJECT, job_id).check
+    return made.rows(job_id), made.events(job_id), check.verdict, check.finished_at, check.document
 
 
 def codes(document: dict[str, Any]) -> list[str]:
@@ -144,3 +159,36 @@ def test_content_that_is_damaged_in_the_store_is_nobodys_finding(made: Rig, tmp_
     job = made.row(job_id)
     assert (job.state, job.error["code"]) == ("error", "content_damaged")
     assert not scheme_checks.one(made.parts, PROJECT, job_id).answered
+
+
+def test_a_step_that_is_done_again_changes_nothing(made: Rig, tmp_path: Path) -> None:
+    """A worker is killed while it checks, and another after it wrote its answer and before the engine heard of it."""
+    struct = push(made, tmp_path, json.dumps({**STRUCT, "name": "again"}).encode())
+    with inside(made) as context:
+        job_id = made.job(CheckScheme(struct=struct))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(workflow.scheme_checks, "save", killed)
+            with pytest.raises(Killed):
+                follow(context, job_id)
+        assert made.row(job_id).state == "running"
+        assert not scheme_checks.one(made.parts, PROJECT, job_id).answered
+        follow(context, job_id)
+        first = left(made, job_id)
+        assert made.row(job_id).state == "passed"
+        follow(context, job_id)
+    assert left(made, job_id) == first
+
+
+def test_a_check_that_is_cancelled_has_no_answer(made: Rig, tmp_path: Path) -> None:
+    struct = push(made, tmp_path, json.dumps({**STRUCT, "name": "cancelled"}).encode())
+    with inside(made) as context:
+        job_id = made.job(CheckScheme(struct=struct))
+
+        def cancel() -> None:
+            with made.parts.database.write() as session:
+                jobs.request_cancel(session, PROJECT, job_id)
+
+        follow(context, job_id, check=cancel)
+    assert made.row(job_id).state == "cancelled"
+    view = scheme_checks.one(made.parts, PROJECT, job_id)
+    assert (view.answered, view.check.verdict, view.check.document) == (False, None, None)

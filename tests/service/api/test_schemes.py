@@ -10,8 +10,12 @@ import pytest
 from ninfer_core.formats import FORMATS
 from ninfer_core.schemes.catalogue import SCHEMES
 from ninfer_core.schemes.structs.limits import Limits
+from service import auth
 from service.api import examples
-from service.records import jobs, scheme_checks
+from service.records import jobs, scheme_checks, tokens
+from service.records.errors import JobOver
+from service.records.models import Project
+from service.records.types import now
 from tests.service.api.world import World
 
 CASES = json.loads((Path(__file__).parents[2] / "vectors" / "struct_types" / "cases.json").read_text())
@@ -174,13 +178,37 @@ def test_checks_are_listed_and_found(api: World) -> None:
 
 
 def test_an_answer_stands_whatever_comes_after_it(api: World) -> None:
+    first, second = ({"verdict": verdict, "findings": []} for verdict in ("passed", "incomplete"))
+    id_ = ask(api, struct=DIGEST).json()["id"]
     with api.parts.database.write() as session:
-        job = jobs.get(session, examples.SCHEME_CHECK_ID)
-        assert job is not None
-        assert job.state == "failed"
-        row = scheme_checks.by_job(session, job.id)
-        assert row is not None
-        assert row.finished_at is not None
+        jobs.begin(session, id_)
+        scheme_checks.save(session, id_, first)
+    assert get(api, f"/v1/scheme-checks/{id_}")["report"] is None  # an answer counts only as that of its job
+    with api.parts.database.write() as session:
+        scheme_checks.save(session, id_, second)
+        jobs.finish(session, id_, "passed")
+    with pytest.raises(JobOver), api.parts.database.write() as session:
+        scheme_checks.save(session, id_, second)
+    found = get(api, f"/v1/scheme-checks/{id_}")
+    assert (found["verdict"], found["report"]) == ("passed", first)
+
+
+def test_nothing_of_another_project_is_known(api: World) -> None:
+    with api.parts.database.write() as session:
+        session.add(Project(id="other", name="other", created_at=now()))
+        session.flush()
+        tokens.add(session, "other", auth.hashed("other's"), "api", None)
+    theirs = {"Authorization": "Bearer other's"}
+    mine = f"/v1/scheme-checks/{examples.SCHEME_CHECK_ID}"
+    assert api.call("GET", mine).status_code == 200
+    answer = api.call("GET", mine, headers=theirs)
+    assert (answer.status_code, answer.json()["code"]) == (404, "scheme_check_not_found")
+    answer = api.call("GET", "/v1/scheme-checks", headers=theirs)
+    assert (answer.status_code, answer.json()["items"]) == (200, [])
+    answer = api.call("POST", "/v1/jobs", json={"type": "scheme", "struct": DIGEST}, headers=theirs)
+    assert (answer.status_code, answer.json()["code"]) == (422, "blobs_missing")
+    for path in (mine, "/v1/scheme-checks", "/v1/schemes", "/v1/schemes/gptq"):
+        assert api.call("GET", path, headers={"Authorization": "Bearer nobody's"}).status_code == 401
 
 
 @pytest.mark.parametrize("kind", ["accept", "reject"])
