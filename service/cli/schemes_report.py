@@ -59,7 +59,7 @@ def _nothing(checked: Checked) -> str:
 
 def _lines(checked: Checked) -> list[tuple[str, str]]:
     parts = ", ".join(f"{name} {part.dtype} {shape(part.shape)}" for name, part in checked.parts.items())
-    words = "every word was judged" if checked.words == "full" else "no word was judged: the parts do not fit"
+    words = "every word was judged" if checked.words == "full" else "no word was judged: the findings say why"
     lines = [("parts", parts or "none")]
     if checked.words == "full" and checked.given:
         params = ", ".join(f"{name} {value_word(value)}" for name, value in checked.given.items())

@@ -100,7 +100,7 @@ def _show_leaves(out: Console, checked: CheckedStruct, most: int) -> None:
         out.print(Text(f"  {line}", "" if index else "dim"), no_wrap=True, overflow="ignore", crop=False)
     show_left_out(out, rows[0], kept[0])
     if len(leaves) > most:
-        out.print(f"  … and {number(len(leaves) - most)} more; --json FILE has a thousand")
+        out.print(f"  … and {number(len(leaves) - most)} more; --json FILE lists a thousand at most")
 
 
 def _values(checked: CheckedStruct, most: int) -> dict[int, str]:
