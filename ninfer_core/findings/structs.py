@@ -3,7 +3,7 @@
 from ninfer_core.findings.definition import Definition, error
 
 _EDITED = "A type that was written by hand, or a tool that writes other things than it declares."
-_WHERE = "path: the place in the document; declaration: the index of the declaration, where there is one"
+_WHERE = "path: the place in the document"
 _LIMIT = "A generated type, or a document made to exhaust memory."
 _RAISE = "Use fewer; where the type is meant so, raise the limit in the settings."
 _FUNCTION = "A function exported from a model, or one written for another version of the type."
@@ -28,7 +28,7 @@ STRUCTS: tuple[Definition, ...] = (
         "member_missing",
         "An object of the document lacks a member that it must have.",
         _EDITED,
-        "Add the member; docs/schemes.md describes the document.",
+        "Add the member; docs/structs.md describes the document.",
         "path: the place in the document; member: its name",
     ),
     _fault(
@@ -42,7 +42,7 @@ STRUCTS: tuple[Definition, ...] = (
         "value_type",
         "A member has the wrong JSON type.",
         _EDITED,
-        "Write the member as docs/schemes.md describes it.",
+        "Write the member as docs/structs.md describes it.",
         "path: the place in the document",
     ),
     _fault(
@@ -56,7 +56,7 @@ STRUCTS: tuple[Definition, ...] = (
         "document_malformed",
         "The bytes are no document that can be read: broken protobuf, or a message of another kind.",
         "A damaged file, or a file of another kind.",
-        "Give a document as docs/schemes.md describes it.",
+        "Give a document as docs/structs.md describes it.",
         "path: the place in the document",
     ),
     _fault(
@@ -107,7 +107,7 @@ STRUCTS: tuple[Definition, ...] = (
         "bad_leaf_type",
         "A scalar is of no type that a payload can hold, or has a shape of its own.",
         "Text or complex numbers in a payload, or a tensor where an array is meant.",
-        "Use a scalar type of the list in docs/schemes.md, and an array for each dimension.",
+        "Use a scalar type of the list in docs/structs.md, and an array for each dimension.",
     ),
     _fault(
         "bad_component_width",
@@ -222,7 +222,7 @@ STRUCTS: tuple[Definition, ...] = (
     ),
     _fault(
         "map_keys",
-        "The keys of a map are not as many as its values, or one stands twice.",
+        "The keys of a map are not as many as its values, are not all of its key type, or one stands twice.",
         _EDITED,
         "Give each value one key of its own.",
     ),

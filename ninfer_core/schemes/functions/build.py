@@ -209,7 +209,7 @@ class Builder:
             spread = self.fields(data, range(0, carrier, bits), bits, (*outer, words))
             flat = self.reshape(spread, *outer, words * per_word)
             return flat if count == words * per_word else self.cut(flat, len(outer), 0, count)
-        # A period of words after which codes start at bit 0 again is one row of single bits, then of codes.
+        # Codes cross the words here: each row becomes its single bits, and those of a code are summed at their places.
         single = self.reshape(self.fields(data, range(carrier), 1, (*outer, words)), *outer, words * carrier)
         used = self.cut(single, len(outer), 0, count * bits)
         places = self.left(self.reshape(used, *outer, count, bits), range(bits))

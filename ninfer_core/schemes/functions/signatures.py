@@ -138,8 +138,9 @@ def _signature(
     typed = {info.name: info for info in function.value_info}
     if len(typed) != len(function.value_info):
         faults.add(code, place, "two ValueInfos have one name.", "distinct names", list(typed))
-    if function.attribute or function.attribute_proto:
-        faults.add(code, place, "the function has attributes.", "none", len(function.attribute))
+    count = len(function.attribute) + len(function.attribute_proto)
+    if count:
+        faults.add(code, place, "the function has attributes.", "none", count)
     inputs = [_typed(name, typed, counts, code, faults, place) for name in function.input]
     if len(function.output) != 1:
         faults.add(code, place, "not one output.", "1 output", len(function.output))

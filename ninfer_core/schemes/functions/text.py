@@ -38,6 +38,7 @@ def function_from_text(text: str) -> bytes:
         raise TextRefused("escapes are not read here; give such a function as bytes")
     plain = _without_comments(text)
     try:
+        plain.encode()
         function = parser.parse_function(plain)
     # Numbers beyond its types leave the parser as the errors of the C++ library.
     except (parser.ParseError, DecodeError, ValueError, IndexError, RuntimeError) as fault:

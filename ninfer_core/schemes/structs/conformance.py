@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from ninfer_core.documents.fields import Faults
 from ninfer_core.findings import Finding, Findings
-from ninfer_core.schemes.structs.document import parse_text, read_members
+from ninfer_core.schemes.structs.document import Document, parse_text, read_members
 from ninfer_core.schemes.structs.examine import examine
 from ninfer_core.schemes.structs.limits import LIMITS, Limits
 from ninfer_core.strict_json import Json, Members
@@ -47,7 +48,10 @@ def read_cases(text: bytes, file: str, limits: Limits = LIMITS) -> tuple[Case, .
 
 
 def judge_cases(root: Json, file: str, limits: Limits = LIMITS) -> tuple[Case, ...] | Findings:
-    """A refused case passes when its first finding has the code that it names, an accepted one without any."""
+    """A refused case passes when its first finding has the code that it names, an accepted one without any.
+
+    A refused case has to name one, and no case leaves its payload in a file of its own, which nobody reads here.
+    """
     findings = Findings()
     for name in root:
         if name not in _LISTS or not isinstance(root[name], list):
@@ -81,7 +85,22 @@ def _judge(case: Json, file: str, limits: Limits, refused: bool, path: tuple[str
     expected = f"struct.{code}" if refused and isinstance(code, str) else ""
     document = read_members(case, file, limits, path)
     found = tuple(document) if isinstance(document, Findings) else examine(document, limits).findings
+    if not isinstance(document, Findings):
+        found = (*_unjudged(document, file, refused, path), *found)
     outcome: Outcome = "passed" if (found[0].code if found else "") == expected else "failed"
     if not isinstance(document, Findings) and document.described:
         outcome = "described"
     return Case(name if isinstance(name, str) else "", expected, outcome, found)
+
+
+def _unjudged(document: Document, file: str, refused: bool, path: tuple[str | int, ...]) -> Findings:
+    """What keeps a case that is a document from saying anything."""
+    findings = Findings()
+    faults = Faults(file, findings, "struct")
+    if document.payload_file is not None:
+        message = "a case holds its payload itself."
+        faults.add("member_unexpected", path, message, "payload_hex", "payload_file", member="payload_file")
+    if refused and document.expected.code is None:
+        message = "a refused case names the code of its fault."
+        faults.add("member_missing", path, message, "code", "nothing", member="code")
+    return findings

@@ -206,7 +206,7 @@ class _Reader:
             declaration = self.types.declaration(fields.raw("struct_type"), fields.path("struct_type"))
         data = fields.hex("raw_data_hex")
         length = fields.number("raw_data_bytes", 0, MAX_UINT64)
-        if length is not None and data:
+        if "raw_data_bytes" in fields and "raw_data_hex" in fields:
             message = "raw_data_bytes and raw_data_hex stand together."
             self.faults.add("value_invalid", fields.at, message, "one of them", "both")
         value = Value(

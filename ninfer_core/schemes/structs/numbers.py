@@ -89,7 +89,7 @@ def _codes(name: str) -> dict[str, int]:
 def packed(values: Sequence[Number], element: LeafType) -> bytes:
     """The words of numbers as a constant stores them. Raises: NoSuchNumber.
 
-    A float of two bytes or more takes the nearest word, as numpy casts from binary64; smaller ones have to be exact.
+    A float of two bytes or more takes the word nearest to the binary64 number; smaller ones have to be exact.
     """
     if element.kind == "float":
         try:
@@ -101,7 +101,8 @@ def packed(values: Sequence[Number], element: LeafType) -> bytes:
         if element.name in _WIDE:
             exact = np.array(reals, np.float64)
             with np.errstate(all="ignore"):
-                cast = exact.astype(_WIDE[element.name])
+                near = _to_odd(exact) if element.name == "BFLOAT16" else exact
+                cast = near.astype(_WIDE[element.name])
                 beyond = np.isinf(cast) & np.isfinite(exact)
             if beyond.any():
                 raise NoSuchNumber(f"{exact[beyond][0]} is beyond any {element.name}")
@@ -116,6 +117,14 @@ def packed(values: Sequence[Number], element: LeafType) -> bytes:
     filled = (sum(word << (at * element.bits) for at, word in enumerate(group)) for group in groups)
     stream = b"".join(group.to_bytes(element.bits, "little") for group in filled)
     return stream[: (len(words) * element.bits + 7) // 8]
+
+
+def _to_odd(exact: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Numbers as binary32, the odd neighbour where they are none: ml_dtypes casts from there, and rounds only once then."""
+    near = exact.astype(np.float32)
+    even = (near != exact) & np.isfinite(exact) & (near.view(np.uint32) & 1 == 0)
+    towards = np.where(exact > near, np.float32(np.inf), np.float32(-np.inf))
+    return np.where(even, np.nextafter(near, towards), near)
 
 
 def _code(value: float, element: LeafType) -> int:

@@ -113,7 +113,10 @@ def _category_of_type(static: StaticType | None) -> str:
 
 
 def _fill_map(message: Any, value: Map, depth: int) -> None:
-    text = [key.encode() for key in value.keys if isinstance(key, str)]
+    try:
+        text = [key.encode() for key in value.keys if isinstance(key, str)]
+    except UnicodeEncodeError as fault:
+        raise CannotWrite(f"a key cannot be written: {fault}") from fault
     numbers = [key for key in value.keys if not isinstance(key, str)]
     if text and numbers:
         raise CannotWrite("the keys of one map are numbers and text")

@@ -12,7 +12,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One field: `type` is a scalar type of protobuf or the full name of a message or enum in the package `onnx`."""
+    """One field: `type` is a scalar type of protobuf or the name of a message in the package `onnx`."""
 
     name: str
     number: int

@@ -97,6 +97,7 @@ def test_a_paged_cache_goes_through_both_forms() -> None:
         Sequence(None, (Value(0), Sequence(None, ()))),
         Map((1, "a"), Sequence(None, ())),
         Map((1 << 63,), Sequence(None, ())),
+        Map(("\ud800",), Sequence(None, ())),
         Optional(MapType("NO_TYPE", UNCONSTRAINED), None),
         Sequence(Declaration(Leaf("UINT8")), ()),
     ],

@@ -56,10 +56,22 @@ def test_comments_are_left_out_and_literals_are_not() -> None:
         "<" * 200_000,
         TEXT + '"',
         TEXT.replace(" x", r' "\"x"'),
+        TEXT.replace(" x", ' "\ud800"'),
         TEXT.replace("25", "25" * 40),
         TEXT.replace("to = 1", "to = " + "9" * 400),
     ],
-    ids=["empty", "a name", "deep", "deep with literals", "open", "literal", "escape", "version", "number"],
+    ids=[
+        "empty",
+        "a name",
+        "deep",
+        "deep with literals",
+        "open",
+        "literal",
+        "escape",
+        "surrogate",
+        "version",
+        "number",
+    ],
 )
 def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(TextRefused):

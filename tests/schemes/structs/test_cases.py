@@ -83,6 +83,24 @@ def test_a_refused_case_that_has_no_fault_fails() -> None:
     assert judged.outcome == "failed"
 
 
+def _judged(**lists: Any) -> list[tuple[str, list[str]]]:
+    cases = read_cases(json.dumps(lists).encode(), "one") or ()
+    assert isinstance(cases, tuple)
+    return [(case.outcome, [finding.code for finding in case.findings]) for case in cases]
+
+
+def test_a_refused_case_without_a_code_does_not_pass() -> None:
+    sound = {"types": [{"structure": []}], "root": 0}
+    broken = {"types": [{"type_index": 9}], "root": 0}
+    found = _judged(reject=[sound, broken])
+    assert [(outcome, codes[0]) for outcome, codes in found] == [("failed", "struct.member_missing")] * 2
+
+
+def test_no_case_passes_by_a_payload_that_nobody_reads() -> None:
+    case = {"types": [{"structure": []}], "root": 0, "payload_file": "w.bin"}
+    assert _judged(accept=[case]) == [("failed", ["struct.member_unexpected"])]
+
+
 def _nested(levels: int) -> Type:
     type_: Type = Leaf("UINT8")
     for _ in range(levels):

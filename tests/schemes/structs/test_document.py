@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from ninfer_core.schemes.structs.conformance import read_cases, verdict_of
 from ninfer_core.schemes.structs.document import Document, read_document
 from ninfer_core.schemes.structs.examine import declared_by, examine
 from ninfer_core.schemes.structs.json_writing import write_document
+from ninfer_core.schemes.structs.leaves import LEAVES
 from ninfer_core.schemes.structs.model import (
     Array,
     Constant,
@@ -28,6 +30,7 @@ from ninfer_core.schemes.structs.model import (
     Structure,
     Value,
 )
+from ninfer_core.schemes.structs.numbers import packed
 from ninfer_core.schemes.structs.sizes import size_bits
 from tests.schemes.structs import functions
 from tests.schemes.structs.strategies import with_payload
@@ -190,6 +193,11 @@ def test_a_model_without_a_value_is_checked_as_one() -> None:
             "$.types[0].array.element",
         ),
         ({"types": [BYTES4], "root": 0, "payload_bytes": 4, "payload_hex": ""}, "value_invalid", "$"),
+        (
+            {"types": [BYTES4], "value": {"type": 0, "raw_data_hex": "", "raw_data_bytes": 4}},
+            "value_invalid",
+            "$.value",
+        ),
         ({"types": [BYTES4], "root": 0, "payload_hex": "0"}, "value_invalid", "$.payload_hex"),
         ({"types": [BYTES4], "root": 0, "payload_hex": "\u0660\u0661"}, "value_invalid", "$.payload_hex"),
         ({"types": [BYTES4], "root": 1, "value": {"type": 0}}, "value_invalid", "$.root"),
@@ -236,6 +244,14 @@ def test_constants_become_words(constant: dict[str, Any], words: str) -> None:
     found = declaration.type.fields[0].constant
     assert found is not None
     assert found.data.hex() == words
+
+
+def test_a_float_of_a_constant_is_rounded_once() -> None:
+    # 2**-8 is half a step of BFLOAT16 above 1; binary32 does not have what lies a little beside it.
+    above, below, half = 1 + 2**-8 + 2**-40, 1 + 3 * 2**-8 - 2**-40, 1 + 2**-8
+    values = [above, -above, below, half, 2**-134 + 2**-180, 0.1]
+    words = np.frombuffer(packed(values, LEAVES["BFLOAT16"]), "<u2").tolist()
+    assert words == [0x3F81, 0xBF81, 0x3F81, 0x3F80, 0x0001, 0x3DCD]
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,7 @@ def test_the_largest_size_and_the_first_beyond() -> None:
 
 
 def test_shared_declarations_are_not_walked_once_for_each_way() -> None:
-    # Sixty levels of two references each: 2**60 ways, and not one leaf.
+    # Thirty declarations of two references each: 2**30 ways, and not one leaf.
     empty = Declaration(Structure(()))
     model = [empty]
     for level in range(30):
