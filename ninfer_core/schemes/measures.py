@@ -17,6 +17,7 @@ OUTPUT_TYPES: Final = {"float32": 8, "float16": 4, "bfloat16": 4, "float64": 16}
 _BLOCK: Final = 1 << 16
 _MOST_SORTED: Final = 1 << 24
 _RATIO_SAMPLE: Final = 4096
+_LEAST: Final = {"float32": 2.0**-149, "float16": 2.0**-24, "bfloat16": 2.0**-133, "float64": 0.0}  # above 0
 _RATIO_TOLERANCE: Final = 1e-3  # a scale that went through a narrow type is still one constant ratio
 
 
@@ -49,7 +50,7 @@ class Measures:
     rmse: float | None
     sqnr_db: float | None
     first: Difference | None  # of those beyond
-    ratio: float | None  # found over expected, where it is one for all that differ
+    ratio: float | None  # found over expected, where it is one for all pairs of numbers and not 1
     reordered: bool  # the same words in another order
 
 
@@ -185,25 +186,33 @@ class _Sums:
         """Largest error, RMSE and SQNR in decibels."""
         if self.not_finite or not count:
             return None, None, None
-        sqnr = (
-            10 * math.log10(self.squares / self.squared_error)
-            if self.squares and self.squared_error
-            else None
-        )
+        sqnr = None
+        if 0 < self.squares < math.inf and 0 < self.squared_error < math.inf:  # whose quotient may be none
+            sqnr = 10 * (math.log10(self.squares) - math.log10(self.squared_error))
         return self.largest, math.sqrt(self.squared_error / count), sqnr
 
 
 def _ratio(ours: Array, theirs: Array) -> float | None:
-    """The ratio of all pairs, on an evenly spread sample, where there is one and it is not 1."""
+    """The ratio of all pairs of numbers, where there is one and it is not 1: guessed from a sample, then held to all."""
     step = max(1, ours.size // _RATIO_SAMPLE)
-    ours, theirs = ours[::step].astype(np.float64), theirs[::step].astype(np.float64)
-    both = np.isfinite(ours) & np.isfinite(theirs) & (ours != 0) & (theirs != 0)
-    if np.count_nonzero(both) < 2 or np.any((ours == 0) != (theirs == 0)):
+    some, others = ours[::step].astype(np.float64), theirs[::step].astype(np.float64)
+    both = np.isfinite(some) & np.isfinite(others) & (some != 0) & (others != 0)
+    if np.count_nonzero(both) < 2:
         return None
-    ratios = ours[both] / theirs[both]
-    middle = float(np.median(ratios))
-    if abs(middle - 1) <= _RATIO_TOLERANCE or not np.all(np.abs(ratios / middle - 1) <= _RATIO_TOLERANCE):
+    middle = float(np.median(some[both] / others[both]))
+    if abs(middle - 1) <= _RATIO_TOLERANCE:
         return None
+    # A step may meet the same column of every row, so that a sample alone says little of the others.
+    least = _LEAST[theirs.dtype.name] * abs(middle) + _LEAST[ours.dtype.name]
+    for begin in range(0, ours.size, _BLOCK):
+        found = ours[begin : begin + _BLOCK].astype(np.float64)
+        expected = theirs[begin : begin + _BLOCK].astype(np.float64) * middle
+        numbers = np.isfinite(found)
+        if not np.array_equal(numbers, np.isfinite(expected)):
+            return None
+        apart, within = np.abs(found - expected), _RATIO_TOLERANCE * np.abs(expected) + least
+        if not np.all(apart <= within, where=numbers):
+            return None
     return middle
 
 

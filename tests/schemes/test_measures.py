@@ -90,6 +90,24 @@ def test_a_constant_ratio_and_another_order_are_told() -> None:
         assert clue in one.message
 
 
+def test_a_ratio_is_that_of_every_pair() -> None:
+    reference = np.ones((4096, 16), np.float32)
+    mine = reference.copy()
+    mine[:, 0] = 2  # all that an evenly spread sample sees
+    assert measure(mine, reference).ratio is None
+    reference[::3], reference[1::3] = 0.1, 6e-8  # rounded, and subnormal, in the narrow type
+    assert measure(reference * 3, reference.astype(np.float16)).ratio == pytest.approx(3, rel=1e-3)
+    mine = reference * 3
+    mine[7, 7] = math.nan
+    assert measure(mine, reference).ratio is None
+
+
+def test_errors_beyond_binary64_have_no_decibels() -> None:
+    apart = measure(np.full(4, 3e38, np.float32), np.full(4, 1e-150))
+    assert apart.sqnr_db == pytest.approx(-3769.54, abs=0.01)
+    assert measure(np.zeros(4, np.float32), np.full(4, 1e200)).sqnr_db is None
+
+
 def test_what_cannot_be_compared() -> None:
     for reference in (VALUES.astype(np.int32), VALUES.T.copy(), VALUES.reshape(-1)):
         findings = Findings()
