@@ -8,17 +8,14 @@ from ninfer_core.findings import Finding, Findings
 from ninfer_core.schemes.dialects import Convention, conventions, examine
 from ninfer_core.schemes.form import Array, Form, Parts, Shape
 from ninfer_core.schemes.measures import Measures, comparable, measure, measures_json, report
-from ninfer_core.schemes.run import SchemeRefused, check, complete, decode, implied_shape
+from ninfer_core.schemes.run import SchemeRefused, check, complete, decode, implied_shape, prepared
 
 SCHEME_CHECK_SCHEMA: Final = "ninfer-gate/scheme-check/1"
 Verdict = Literal["passed", "failed"]
 Extent = Literal["full", "none"]
 
-# Of parts that are no arrays of the form, so that no rule sees their words.
-_MISFIT: Final = frozenset(
-    f"scheme.{slug}"
-    for slug in ("parameter", "shape", "part_missing", "part_unknown", "part_dtype", "part_shape")
-)
+# Of parts that fit by their shapes and not by what stands in other parts, so that their words mean nothing.
+_MISFIT: Final = frozenset(f"scheme.{slug}" for slug in ("part_missing", "part_dtype", "part_shape"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +31,9 @@ class Stored:
 class Checked:
     """The answer about the parts of one value.
 
-    `shape` is None where nothing says it; `given` are the complete parameters once the parts fit them. `words` says whether every stored word was judged, which needs parts that fit;
-    the measures are None where no such array was given or nothing could be decoded.
+    `shape` is None where nothing says it; `given` are the complete parameters once the parts fit them. `words` says
+    whether every stored word was judged, which needs parts that fit; the measures are None where no such array was given
+    or nothing could be decoded.
     """
 
     form: Form
@@ -70,11 +68,12 @@ def check_parts(
     before quantization: the error is measured, and no value of it fails anything.
     """
     unseen = _unseen(form, parts, given, shape)
-    if shape is None:
-        try:
+    try:
+        if shape is None:
             shape = implied_shape(form, parts, given)
-        except SchemeRefused as refused:
-            return replace(unseen, findings=tuple(refused.findings))
+        prepared(form, parts, shape, given)
+    except SchemeRefused as refused:  # a profile's own faults as well
+        return replace(unseen, shape=shape, findings=tuple(refused.findings))
     found = check(form, parts, shape, given)
     if any(one.code in _MISFIT for one in found):
         return replace(unseen, shape=shape, findings=tuple(found))

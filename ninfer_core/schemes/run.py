@@ -126,7 +126,11 @@ def _typed(parameter: Parameter, value: Any) -> Any:
         return None
     if kind == "integer":
         return value if isinstance(value, int) else None
-    return float(value) if math.isfinite(value) else None
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond binary64
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _check_shape(refusal: Refusal, shape: Shape) -> None:

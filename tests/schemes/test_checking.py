@@ -74,6 +74,19 @@ def test_parts_that_do_not_fit_have_no_word_judged(
     assert checked_json(checked)["coverage"]["bytes"]["full"] == 0
 
 
+def test_parameters_that_a_profile_does_not_take_have_no_word_judged() -> None:
+    form, payload = FORMS["int8_per_channel_vector_scale"], {"payload": np.zeros(512, np.uint8)}
+    checked = check_parts(form, payload, {"scale": [0.5] * 3}, (16, 32))
+    assert (checked.verdict, checked.words, codes(checked)) == ("failed", "none", ["profile.scale_illegal"])
+    assert checked_json(checked)["coverage"]["bytes"]["full"] == 0
+    assert check_parts(form, payload, {"scale": [0.5] * 16}, (16, 32)).words == "full"
+
+
+def test_a_number_that_binary64_does_not_hold_is_none() -> None:
+    checked = check_parts(FORMS["int8_symmetric"], {"payload": np.zeros(4, np.uint8)}, {"scale": 10**400})
+    assert codes(checked) == ["scheme.parameter"]
+
+
 def test_a_source_fails_nothing() -> None:
     case = next(one for one in cases("ggml_q4_0") if one.name == "quantized_normal")
     checked = check_parts(Q4_0, {"payload": case.arrays["payload"]}, {}, source=case.arrays["source"])
