@@ -34,7 +34,9 @@ def check_floating_point(kind: FloatingPoint, shape: Shape, faults: Faults) -> N
         message = "infinity without NaN, or without a mantissa bit to tell them apart"
         faults.add("float_layout", "has_inf", message, "has_nan", kind.has_nan)
     smallest = 1 - kind.exponent_bias - kind.mantissa_bits
-    largest = (1 << kind.exponent_bits) - 1 - kind.has_nan - kind.exponent_bias
+    # The exponent of all ones has numbers too where NaN is the mantissa of all ones alone (R9).
+    reserved = kind.has_inf or (kind.has_nan and not kind.mantissa_bits)
+    largest = (1 << kind.exponent_bits) - 1 - reserved - kind.exponent_bias
     if smallest < -149 or largest > 127:
         message = "values beyond binary32"
         faults.add("float_layout", "exponent_bias", message, "-149 to 127", f"{smallest} to {largest}")

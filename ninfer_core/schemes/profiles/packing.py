@@ -26,11 +26,12 @@ def payload_of(declared: Declared, words: Mapping[str, Array]) -> np.ndarray:
         if held.shape != plan.shape:
             raise ValueError(f"words of {plan.path!r} are {held.shape}, not {plan.shape}")
         whole = plan.bits in (8, 16, 32, 64)
+        if not held.size:  # the axes beside one of no length may say any number
+            continue
         if whole and all(stride % 8 == 0 for stride in (plan.offset_bits, *plan.strides_bits)):
-            if held.size:
-                strides = tuple(stride // 8 for stride in plan.strides_bits)
-                dtype = np.dtype(f"<u{plan.bits // 8}")
-                np.ndarray(plan.shape, dtype, payload.data, plan.offset_bits // 8, strides)[...] = held
+            strides = tuple(stride // 8 for stride in plan.strides_bits)
+            dtype = np.dtype(f"<u{plan.bits // 8}")
+            np.ndarray(plan.shape, dtype, payload.data, plan.offset_bits // 8, strides)[...] = held
         else:
             odd.append((plan, held))
     if odd:

@@ -26,6 +26,7 @@ from ninfer_core.schemes.profiles.model import (
     Sparse,
     StructuredBlock,
     Tiling,
+    ZeroField,
 )
 from ninfer_core.schemes.profiles.ops import ArrayOps
 from ninfer_core.schemes.profiles.pieces import stream_bytes
@@ -67,10 +68,12 @@ class _Rules:
         kind, count = quantization.kind, math.prod(shape)
         if isinstance(getattr(kind, "scale", None), ScaleField):
             self._finite("scale_not_finite", place.leaf("scale"))
+        if isinstance(getattr(kind, "zero_point", None), ZeroField):
+            self._finite("value_not_finite", place.leaf("zero_point"))
         match kind:
             case Linear() if LEAVES[leaf_of(kind)].kind == "float":
                 self._finite("value_not_finite", place.leaf("values"))
-            case Linear() if leaf_of(kind) == "UINT8" and kind.bits < 8:
+            case Linear() if LEAVES[leaf_of(kind)].bits != kind.bits:
                 self._spare(place.leaf("values"), kind.bits, count)
             case Codebook():
                 self._indices(kind, shape, place)
@@ -168,9 +171,10 @@ class _Rules:
 
     def _block(self, kind: StructuredBlock, shape: Shape, place: Place) -> None:
         at = blocks_place(kind, shape, place)
-        for role, slug in (("SCALE", "scale_not_finite"), ("BIAS", "value_not_finite")):
+        for role in ("SCALE", "VALUES", "ZERO_POINT", "BIAS"):
             field = kind.layout.of(role)
             if field is not None:
+                slug = "scale_not_finite" if role == "SCALE" else "value_not_finite"
                 self._finite(slug, at.leaf(field.name))
         if kind.codebook_data:
             found = indices(self._ops, kind, place, at)

@@ -87,6 +87,7 @@ FAULTS: tuple[tuple[str, Any, Shape], ...] = (
     ("float_layout", replace(E3M2, exponent_bits=9), (4,)),
     ("float_layout", replace(E3M2, has_inf=True), (4,)),
     ("float_layout", replace(E3M2, exponent_bias=200), (4,)),
+    ("float_layout", FloatingPoint(1, 8, 7, 127, False, True, packed_count=4, packed_bytes=8), (4,)),
     ("float_layout", replace(E3M2, carrier="native", leaf="FLOAT6E2M3"), (4,)),
     ("packing_disagrees", replace(E3M2, packed_bytes=4), (4,)),
     ("packing_disagrees", E3M2, (8,)),

@@ -1,6 +1,7 @@
 """The rules that make the translation lossless, one test each (scheme specification, section 7)."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -337,6 +338,36 @@ def test_small_floats_that_are_no_numbers_are_named_however_they_are_carried(car
         check_words(Quantization(kind), payload, (4,), findings)
         assert [(one.code, one.count) for one in findings] == [("scheme.value_not_finite", 1)] * faults
         assert all(one.where["index"] == 3 for one in findings)
+
+
+def test_values_and_zero_points_that_are_no_numbers_are_named() -> None:
+    stored = Quantization(Linear("UINT8", 8, False, ScaleFloat(1.0), ZeroField("FLOAT16")))
+    fields_ = (BlockField("VALUES", 0, 16, 2, "FLOAT16"), BlockField("ZERO_POINT", 32, 16, 1, "FLOAT16"))
+    block = Quantization(StructuredBlock(BlockLayout(2, 6, fields_)))
+    for quantization, payload, parts in (
+        (stored, bytes.fromhex("0102 007e"), ["zero_point"]),
+        (block, bytes.fromhex("007e 003c 007c"), ["blocks.values", "blocks.zero_point"]),
+    ):
+        findings = Findings()
+        check_words(quantization, np.frombuffer(payload, np.uint8), (2,), findings)
+        assert [(one.code, one.where["part"]) for one in findings] == [
+            ("scheme.value_not_finite", part) for part in parts
+        ]
+
+
+def test_bits_behind_codes_wider_than_a_byte_are_padding() -> None:
+    findings = Findings()
+    wide = Quantization(Linear("UINT16", 12, False, ScaleFloat(1.0)))
+    check_words(wide, np.frombuffer(b"\xff\xff", np.uint8), (1,), findings)
+    assert [one.code for one in findings] == ["scheme.padding_nonzero"]
+
+
+def test_a_length_of_zero_takes_no_memory_for_the_others() -> None:
+    tiles = Quantization(Tiling((4, 4), (Quantization(LINEAR),), (0, 1)))
+    tracemalloc.start()
+    assert encode(tiles, np.zeros((4, 0, 1 << 24), np.float32)).size == 0
+    assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    tracemalloc.stop()
 
 
 def test_zero_is_the_smallest_magnitude_of_a_logarithm() -> None:
