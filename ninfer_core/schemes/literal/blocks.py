@@ -188,7 +188,6 @@ BLOCKS: tuple[Spec, ...] = (
             Parameter("dequantize_op", "text", "the operator that reads them", "vendor::DequantizeV2"),
         ),
         rate=(2, 1),
-        decodable=False,
         arithmetic="none: the operator's numbers are its vendor's",
         notes="Structure and size are checked, and the codes can be looked at; their numbers are not known here.",
     ),

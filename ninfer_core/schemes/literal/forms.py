@@ -75,9 +75,9 @@ def _infer(spec: Spec) -> Infer | None:
     values, size = spec.rate
 
     def infer(shapes: Mapping[str, Shape], params: Params) -> Shape:
-        held = prod(shapes.get("payload", ()))
-        if "payload" not in shapes or held % size:
-            raise refuse_shape(spec.name, (), f"payloads of whole runs of {size} bytes")
+        held = prod(shapes["payload"])
+        if held % size:
+            raise refuse_shape(spec.name, shapes["payload"], f"a payload of whole runs of {size} bytes")
         return (held // size * values,)
 
     return infer

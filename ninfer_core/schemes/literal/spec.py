@@ -26,7 +26,6 @@ class Spec:
     axes: tuple[str, ...] = ("values",)
     rate: Rate | None = None
     encoding: Literal["", "nearest", "canonical"] = ""
-    decodable: bool = True
     arithmetic: str = "exact"
     notes: str = ""
 
