@@ -122,15 +122,17 @@ bench-provenance: $(READY) ## Two million per-tensor results on SQLite and Postg
 memory: $(READY) ## Peak memory of verify and convert on 4 GB artifacts of every shape.
 	$(BIN)/python -m benchmarks.memory
 
-lock: ## Make base.lock, gpu.lock, onnx.lock, dev.lock, build.lock and fuzz.lock again (bench.lock and demo.lock say how they are made).
+lock: ## Make base.lock, gpu.lock, onnx.lock, otel.lock, dev.lock, build.lock, fuzz.lock and apifuzz.lock again (bench.lock and demo.lock say how they are made).
 	@test -x .venv-lock/bin/pip-compile || { $(PYTHON) -m venv .venv-lock && \
 		.venv-lock/bin/python $(PIP_INSTALL) $(PIP_TOOLS); }
 	cd requirements && $(COMPILE) -o base.lock base.in
 	cd requirements && $(COMPILE) -o gpu.lock gpu.in
 	cd requirements && $(COMPILE) -o onnx.lock onnx.in
+	cd requirements && $(COMPILE) -o otel.lock otel.in
 	cd requirements && $(COMPILE) -o dev.lock dev.in
 	cd requirements && $(COMPILE) -o build.lock build.in
 	cd requirements && $(COMPILE) -o fuzz.lock fuzz.in
+	cd requirements && $(COMPILE) -o apifuzz.lock apifuzz.in
 
 clean: ## Remove what was built; the environments stay.
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -16,6 +16,7 @@ from service.records import tokens
 from service.records.database import Database
 from service.records.models import DEFAULT_PROJECT
 from service.records.types import now
+from service.scopes import ADMIN, spelled, widened
 
 COOKIE: Final = "ninfer_gate_session"
 SESSION: Final = timedelta(days=7)
@@ -25,9 +26,16 @@ _MOST_CHARACTERS: Final = 200  # no secret of ours is longer
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who may see and change what belongs to `project_id`."""
+    """Who asks: `actor` is how the log names it, `scopes` all that it may do to what belongs to `project_id`."""
 
     project_id: str
+    scopes: frozenset[str]
+    actor: str
+    token_id: str | None = None  # None where nobody had to say who they are
+
+    def may(self, scope: str) -> bool:
+        """Whether it has this scope."""
+        return scope in self.scopes
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,15 @@ def new_token(database: Database) -> str:
     secret = _secret()
     with database.write() as session:
         tokens.remove_all(session, DEFAULT_PROJECT)
-        tokens.add(session, DEFAULT_PROJECT, hashed(secret), "api", None)
+        tokens.add(
+            session,
+            DEFAULT_PROJECT,
+            hashed(secret),
+            "api",
+            name="new",
+            scopes=ADMIN,
+            created_by="command line",
+        )
     return secret
 
 
@@ -70,7 +86,17 @@ def open_session(database: Database, token: str | None) -> Session:
     session = Session(_secret(), now() + SESSION)
     with database.write() as records:
         tokens.remove_expired(records, now())
-        tokens.add(records, caller.project_id, hashed(session.secret), "session", session.expires_at)
+        tokens.add(
+            records,
+            caller.project_id,
+            hashed(session.secret),
+            "session",
+            name="browser",
+            scopes=spelled(caller.scopes),
+            created_by=caller.actor,
+            expires_at=session.expires_at,
+            parent_id=caller.token_id,
+        )
     return session
 
 
@@ -93,7 +119,9 @@ def _caller(database: Database, secret: str | None, kind: str) -> Caller:
         found = tokens.find(session, hashed(secret), now())
     if found is None or found.kind != kind:
         raise Unauthorized()
-    return Caller(found.project_id)
+    return Caller(
+        found.project_id, widened(found.scopes.split()), f"token {found.name} ({found.id})", found.id
+    )
 
 
 def _secret() -> str:

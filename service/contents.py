@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from ninfer_core.identity import DIGEST_PREFIX, FileDigest
 from ninfer_core.io import is_plain_name
-from service.blobs import BlobWriter
+from service.blobs import Writer
 from service.errors import BlobNotFound, BlobsMissing, ContentLost, Fault, InvalidRequest, TooManyFiles
 from service.parts import Parts
 from service.records import content
@@ -36,7 +36,7 @@ class NamedDigest:
     digest: str
 
 
-def keep(parts: Parts, project_id: str, writer: BlobWriter) -> Stored:
+def keep(parts: Parts, project_id: str, writer: Writer) -> Stored:
     """Make what was written durable, then the project's. Raises: CannotWrite."""
     sha256, size = writer.commit()
     with parts.database.write() as session:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from ninfer_core.errors import NinferError
 from ninfer_core.identity import DIGEST_PREFIX
-from ninfer_core.io import CHUNK_BYTES, DiskFile, chunks
+from ninfer_core.io import CHUNK_BYTES, chunks
 from service import reports
+from service.blobs import OpenBlob
 from service.errors import NoReport
 from service.parts import Parts
 
@@ -19,7 +20,7 @@ def record(parts: Parts, project_id: str, conversion_id: str) -> tuple[str, Iter
     return digest, _pieces(file)
 
 
-def _opened(parts: Parts, project_id: str, conversion_id: str) -> tuple[str, DiskFile]:
+def _opened(parts: Parts, project_id: str, conversion_id: str) -> tuple[str, OpenBlob]:
     found = reports.conversion(parts, project_id, conversion_id)
     row, state = found.conversion, found.state
     digest = reports.require_final(row.record, state, {"passed"}, "conversion", "a record")
@@ -36,7 +37,7 @@ def described(parts: Parts, project_id: str, conversion_id: str) -> tuple[str, i
     return digest, file.size
 
 
-def _pieces(file: DiskFile) -> Iterator[bytes]:
+def _pieces(file: OpenBlob) -> Iterator[bytes]:
     try:
         buffer = bytearray(min(CHUNK_BYTES, max(1, file.size)))
         for piece in chunks(file, 0, file.size, buffer):

@@ -67,6 +67,36 @@ class Unauthorized(ServiceError):
         )
 
 
+class ScopeMissing(ServiceError):
+    """A token that may see this and not do it."""
+
+    code = "scope_missing"
+    status = 403
+    title = "This token may not do that"
+    help = "`ninfer-gate token create --scope SCOPE`, or POST /v1/tokens by an administrator, makes one that may."
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(f"This needs a token with the scope `{scope}`.", scope=scope)
+
+
+class RateLimited(ServiceError):
+    """More requests than are taken of one caller."""
+
+    code = "rate_limited"
+    status = 429
+    title = "Too many requests"
+    help = "Wait as long as `Retry-After` says. `rate_limit` of the service's settings is the limit."
+
+
+class QuotaExceeded(ServiceError):
+    """Content for which the project has no room."""
+
+    code = "quota_exceeded"
+    status = 413
+    title = "The project's storage is full"
+    help = "Nothing was kept. Whoever runs the service can widen the quota, or remove what nobody needs."
+
+
 class NotFound(ServiceError):
     """Something that this project does not hold."""
 
@@ -439,6 +469,7 @@ ERRORS: Final[tuple[type[ServiceError], ...]] = (
     JsonMemberDuplicate,
     DigestHeaderMalformed,
     Unauthorized,
+    ScopeMissing,
     RouteNotFound,
     BlobNotFound,
     ArtifactNotFound,
@@ -455,6 +486,8 @@ ERRORS: Final[tuple[type[ServiceError], ...]] = (
     SchemeCheckNotFound,
     MethodNotAllowed,
     TooSlow,
+    RateLimited,
+    QuotaExceeded,
     ArtifactKindConflict,
     IdempotencyKeyReused,
     NotFinal,

@@ -5,7 +5,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from service.blobs import BlobStore
+from service.blobs import Blobs
 from service.records.database import Database
 from service.settings import Settings
 
@@ -26,7 +26,7 @@ class Parts:
 
     settings: Settings
     database: Database
-    blobs: BlobStore
+    blobs: Blobs
     queue: Enqueues
     closing: threading.Event = field(default_factory=threading.Event)
     uploads: asyncio.Semaphore = field(init=False)  # each upload holds two batches in memory

@@ -54,6 +54,105 @@ class Settings(BaseSettings):
         pattern=r"^(auto|cpu|cuda:[0-9]{1,3})$",
         description="What a worker's kernels run on: `auto` for a GPU that proves itself and the processor otherwise, `cpu`, or `cuda:N`, without which the worker does not start.",
     )
+    store: str | None = Field(
+        default=None,
+        pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._/-]*)?$",
+        description="Where content lies: `s3://bucket/prefix`; the data folder by default. Credentials come from the variables that S3 tools read (`AWS_ACCESS_KEY_ID` and so on).",
+    )
+    s3_endpoint: str | None = Field(
+        default=None, description="Address of an S3-compatible server; that of AWS by default."
+    )
+    s3_region: str = Field(default="us-east-1", description="Region of the bucket.")
+    s3_public_endpoint: str | None = Field(
+        default=None,
+        description="Address under which clients reach the S3 server, for presigned uploads; `s3_endpoint` by default.",
+    )
+    cache_bytes: int = Field(
+        default=8 << 30,
+        ge=0,
+        description="Bytes of S3 content that a machine keeps in its data folder; 0 for none.",
+    )
+    import_roots: tuple[Path, ...] = Field(
+        default=(), description='Folders that imports may read, as JSON: `["/mnt/models"]`; none by default.'
+    )
+    import_buckets: tuple[str, ...] = Field(
+        default=(),
+        description='Buckets, with a prefix or without, that imports may read: `["models/public"]`.',
+    )
+    upload_seconds: float = Field(
+        default=7 * 86_400.0, gt=0, description="How long an upload may rest before it is given up."
+    )
+    upload_part_bytes: int = Field(
+        default=64 << 20, ge=5 << 20, description="Bytes of one part of a presigned upload."
+    )
+    max_attempts: int = Field(
+        default=5,
+        ge=1,
+        description="How often a piece of work is begun before it is set aside with its last error.",
+    )
+    interactive_weight: int = Field(
+        default=4,
+        ge=1,
+        description="Pieces of interactive work that a worker begins for each `bulk_weight` pieces of bulk work.",
+    )
+    bulk_weight: int = Field(default=1, ge=1, description="The other side of `interactive_weight`.")
+    max_running_jobs: int | None = Field(
+        default=None,
+        ge=1,
+        description="Jobs of one project that run at a time, where the project has no bound of its own.",
+    )
+    quota_bytes: int | None = Field(
+        default=None, ge=0, description="Content that one project may hold, where it has no bound of its own."
+    )
+    drain_seconds: float = Field(
+        default=20.0,
+        gt=0,
+        le=25,
+        description="How long a worker that is told to end finishes what it has begun; then it hands the rest back.",
+    )
+    keep_engine_seconds: float = Field(
+        default=86_400.0, gt=0, description="How long the durable engine remembers work that has ended."
+    )
+    keep_unreferenced_seconds: float = Field(
+        default=7 * 86_400.0, gt=0, description="How long content is kept that nothing refers to."
+    )
+    keep_uploads_seconds: float = Field(
+        default=30 * 86_400.0, gt=0, description="How long ended uploads stay listed."
+    )
+    keep_events_seconds: float = Field(
+        default=90 * 86_400.0,
+        gt=0,
+        description="How long the events of jobs that are over are kept; their results stay.",
+    )
+    anonymous_read: str | None = Field(
+        default=None, description="Name of a project that may be read without a token; none by default."
+    )
+    rate_limit: str = Field(
+        default="600/minute", description="Requests that one token may make: `600/minute`, `20/second`."
+    )
+    login_rate_limit: str = Field(
+        default="30/minute", description="Failed tries of one address to be let in."
+    )
+    outbound_private: tuple[str, ...] = Field(
+        default=(),
+        description='Networks of private addresses that requests of ours may go to: `["10.0.0.0/8"]`; none by default.',
+    )
+    metrics_token: str | None = Field(
+        default=None,
+        description="Bearer token of GET /metrics; without it, administrators of the first project may read it.",
+    )
+    metrics_open: bool = Field(default=False, description="GET /metrics without any token.")
+    metrics_port: int | None = Field(
+        default=None,
+        ge=0,
+        le=65535,
+        description="Port on which a worker tells its own metrics; none by default.",
+    )
+    metrics_host: str = Field(default="127.0.0.1", description="Address of that port.")
+    trace_endpoint: str | None = Field(
+        default=None,
+        description="OTLP address over HTTP that traces go to, with the extra `otel`; none by default.",
+    )
     shard_bytes: int = Field(
         default=256 << 20, ge=1, description="Bytes that one shard reads at most, where tasks can be parted."
     )
@@ -113,7 +212,7 @@ class Settings(BaseSettings):
         """These settings as another process of ours reads them."""
         values = self.model_dump(mode="json")
         return {
-            f"NINFER_GATE_{name.upper()}": json.dumps(value) if isinstance(value, dict) else str(value)
+            f"NINFER_GATE_{name.upper()}": json.dumps(value) if isinstance(value, dict | list) else str(value)
             for name, value in values.items()
             if value is not None
         }

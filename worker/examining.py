@@ -10,7 +10,7 @@ from ninfer_core.findings import Findings
 from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.io import chunks, read
 from ninfer_core.schemes.structs.limits import Limits
-from service.blobs import BlobStore
+from service.blobs import Blobs
 from worker.errors import ContentDamaged
 from worker.sources import StoredFile
 from worker.watch import Ticket, Watch
@@ -24,7 +24,7 @@ _PART: Final = "part "  # before the names of parts, which may be those of other
 class Content:
     """The files of one request, open until it is left."""
 
-    def __init__(self, blobs: BlobStore, request: Request, watch: Watch) -> None:
+    def __init__(self, blobs: Blobs, request: Request, watch: Watch) -> None:
         """Raises: CannotRead."""
         self._stack = ExitStack()
         self._files: dict[str, StoredFile] = {}

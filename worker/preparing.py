@@ -29,7 +29,7 @@ from ninfer_core.verify.reuse import Known
 from ninfer_core.verify.sample import Sample
 from ninfer_core.verify.task import Prepared, Task
 from service import targets
-from service.blobs import BlobStore
+from service.blobs import Blobs
 from service.records import content, conversions, jobs, runs
 from service.records.database import Database
 from service.records.models import Artifact, Job, Run
@@ -45,7 +45,7 @@ class Store:
     """Where jobs are read from, and what runs them; `threads` are those of a pool that runs tasks by itself."""
 
     database: Database
-    blobs: BlobStore
+    blobs: Blobs
     watch: Watch
     threads: int
     processor: Callable[[], Processor | None] = lambda: (

@@ -9,7 +9,7 @@ from ninfer_core.verify.files import digest_tasks
 from ninfer_core.verify.outcomes import Outcome
 from ninfer_core.verify.pool import Pool
 from ninfer_core.verify.task import Task
-from service.blobs import BlobFiles, BlobStore
+from service.blobs import BlobFiles, Blobs
 from worker.watch import Watch
 
 
@@ -68,7 +68,7 @@ class Sources:
 class StoredFiles:
     """The files of an artifact or a checkpoint (a `FileSet`), open until `close`."""
 
-    def __init__(self, blobs: BlobStore, digests: Mapping[str, str], watch: Watch) -> None:
+    def __init__(self, blobs: Blobs, digests: Mapping[str, str], watch: Watch) -> None:
         """`digests` is name to sha256."""
         self._files = BlobFiles(blobs, digests)
         self._digests, self._watch = digests, watch

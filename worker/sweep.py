@@ -3,8 +3,6 @@
 Every worker does this every few seconds; doing it twice, or at once, changes nothing.
 """
 
-import os
-import re
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -22,7 +20,6 @@ log = structlog.get_logger()
 
 _AT_ONCE = 1_000
 _STRAY_TIMES = 6
-_JOB_ID = re.compile(r"[0-9a-f]{32}\Z")
 _PARTIAL = ".partial"
 _PARTIAL_SECONDS = 24 * 3600.0  # an upload that nobody has written to for so long is over
 KEPT_SECONDS = 24 * 3600.0  # what the engine remembers of work that has ended; our own tables have all of it
@@ -76,12 +73,12 @@ def tidy(context: Context) -> None:
     while context.queue.forget(KEPT_SECONDS):
         context.watch.check()
     _clear_work(context)
-    _clear_incoming(context.store.blobs.root / "incoming")
+    _clear_incoming(context.store.blobs.scratch / "incoming")
 
 
 def _clear_work(context: Context) -> None:
     with suppress(OSError):
-        for name in filter(_JOB_ID.match, os.listdir(context.store.blobs.root / "work")):
+        for name in context.store.blobs.works():
             with context.database.read() as session:
                 job = jobs.get(session, name)
             # A job is stored before anybody makes its folder: where there is none, there never will be.

@@ -9,8 +9,9 @@ from starlette.requests import Request
 
 from service.api import examples
 from service.auth import Caller, authenticate
-from service.errors import Fault, InvalidRequest
+from service.errors import Fault, InvalidRequest, RouteNotFound, ScopeMissing
 from service.parts import Parts
+from service.scopes import ADMIN, GATE, SUBMIT, Scope
 
 DIGEST = r"^sha256:[0-9a-f]{64}$"
 ID = r"^[0-9a-f]{32}$"
@@ -33,7 +34,28 @@ def _caller(
     return authenticate(parts.database, credentials.credentials if credentials is not None else None)
 
 
-CallerParam = Annotated[Caller, Depends(_caller)]
+CallerParam = Annotated[Caller, Depends(_caller)]  # anybody who may read
+
+
+def _with(scope: Scope) -> Any:
+    def caller(caller: CallerParam) -> Caller:
+        if not caller.may(scope):
+            raise ScopeMissing(scope)
+        return caller
+
+    return Depends(caller)
+
+
+def _admin(caller: CallerParam) -> Caller:
+    # What is an administrator's business is not there for anybody else.
+    if not caller.may(ADMIN):
+        raise RouteNotFound("There is nothing here.")
+    return caller
+
+
+SubmitCaller = Annotated[Caller, _with(SUBMIT)]  # who may push, start and cancel
+GateCaller = Annotated[Caller, _with(GATE)]  # who may decide what is released
+AdminCaller = Annotated[Caller, Depends(_admin)]  # who may give others access
 
 
 def digest_path(example: str) -> Any:

@@ -20,7 +20,7 @@ from service.dashboard.failures import PageRoute, missing
 from service.dashboard.origins import chain_of
 from service.dashboard.render import HEADERS, page
 from service.dashboard.verdicts import Seen, shown
-from service.download import content_file
+from service.download import stored_content
 from service.records import chain, content, conversions, provenance, runs, views
 from service.records.models import Artifact, Conversion
 
@@ -125,7 +125,7 @@ def file(visiting: Visiting, request: Request, digest: Digest, ordinal: int) -> 
         raise missing("file")
     contents.find_blob(visiting.parts, visiting.project_id, DIGEST_PREFIX + wanted.sha256)
     headers = {**HEADERS, **conditional.headers(wanted.sha256)}
-    return content_file(request, visiting.parts.blobs.path(wanted.sha256), wanted.bytes, headers, wanted.name)
+    return stored_content(request, visiting.parts.blobs, wanted.sha256, wanted.bytes, headers, wanted.name)
 
 
 def formats_of(kind: str, chosen: str | None) -> list[str]:

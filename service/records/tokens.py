@@ -6,23 +6,46 @@ from sqlalchemy import delete, exists, or_, select
 from sqlalchemy.orm import Session
 
 from service.records.models import Project, Token
-from service.records.types import now
+from service.records.types import new_id, now
+from service.scopes import ADMIN
 
 
-def add(session: Session, project_id: str, sha256: str, kind: str, expires_at: datetime | None) -> None:
-    """Remember a token; `kind` is `api` or `session`."""
-    session.add(
-        Token(project_id=project_id, sha256=sha256, kind=kind, created_at=now(), expires_at=expires_at)
+def add(
+    session: Session,
+    project_id: str,
+    sha256: str,
+    kind: str,
+    *,
+    name: str,
+    scopes: str,
+    created_by: str,
+    expires_at: datetime | None = None,
+    parent_id: str | None = None,
+) -> Token:
+    """Remember a token; `kind` is `api`, `session` or `oidc`, `scopes` as `service.scopes.spelled` writes them."""
+    token = Token(
+        project_id=project_id,
+        sha256=sha256,
+        id=new_id(),
+        kind=kind,
+        name=name,
+        scopes=scopes,
+        parent_id=parent_id,
+        created_by=created_by,
+        created_at=now(),
+        expires_at=expires_at,
     )
+    session.add(token)
     session.flush()
+    return token
 
 
 def add_first(session: Session, project_id: str, sha256: str) -> bool:
-    """Remember an API token that never expires, unless there is one; of processes that start at once only one does."""
+    """Remember an API token for everything that never expires, unless there is one; of processes that start at once only one does."""
     session.get(Project, project_id, with_for_update={"key_share": True}, populate_existing=True)
     if any_api(session):
         return False
-    add(session, project_id, sha256, "api", None)
+    add(session, project_id, sha256, "api", name="first", scopes=ADMIN, created_by="serve")
     return True
 
 

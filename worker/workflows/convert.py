@@ -85,7 +85,7 @@ def _compose(context: Context, job_id: str) -> Answer:
         with Output(draft.blueprint, folder / row.output["name"]) as output:
             for shard in planned:
                 if shard.first < shard.stop:
-                    segments.put_in(context, shard, folder, output, ticket)
+                    segments.put_in(context, shard, output, ticket)
             found = drafted.sources.compared(shards.outcomes(context, planned))
             conversion = draft.compose(shards.encoded(found), output)
             ticket.check()

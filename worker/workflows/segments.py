@@ -1,19 +1,17 @@
 """Segments: what the shards of a conversion write, each a file named by its content, until the artifact is composed."""
 
 import hashlib
-import os
 import secrets
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from ninfer_core.containers.output import Output, Sink
 from ninfer_core.containers.segment import SegmentWriter, replay
 from ninfer_core.errors import CannotWrite
-from ninfer_core.io import Buffer, DiskFile
+from ninfer_core.io import Buffer
 from ninfer_core.verify.outcomes import Outcome
 from ninfer_core.verify.task import Task
-from service.blobs import sync_folder
+from service.blobs import OpenBlob
 from service.records import jobs
 from service.records.models import Shard
 from worker.context import Context
@@ -33,8 +31,7 @@ def write(
     try:
         with SegmentWriter(path) as writer:
             found = [task.run(writer) for task in tasks]
-        os.replace(path, folder / writer.sha256)
-        sync_folder(folder)
+        context.store.blobs.keep_segment(job_id, path, writer.sha256)
     except OSError as error:
         raise CannotWrite(f"cannot write in {folder}: {error.strerror}") from error
     finally:
@@ -42,14 +39,14 @@ def write(
     return found, {"sha256": writer.sha256, "bytes": writer.bytes, "records": writer.records}
 
 
-def put_in(context: Context, shard: Shard, folder: Path, output: Output, ticket: Ticket) -> None:
+def put_in(context: Context, shard: Shard, output: Output, ticket: Ticket) -> None:
     """Copy what a shard wrote to its places in the artifact. Raises: SegmentMissing, SegmentDamaged, CannotRead."""
     with context.database.read() as session:
         segment = jobs.segment(session, shard.job_id, shard.number)
     if segment is None:
         raise SegmentMissing(shard.number)  # without its bytes the artifact would have a hole
     wanted = segment["sha256"]
-    file = DiskFile(folder / wanted, follow=False)
+    file = context.store.blobs.segment(shard.job_id, wanted)
     try:
         source = _Hashed(file)
         records = [(offset, length) for offset, length in segment["records"]]
@@ -63,7 +60,7 @@ def put_in(context: Context, shard: Shard, folder: Path, output: Output, ticket:
 class _Hashed:
     """A file that is read once from its beginning to its end, and digested on the way (a `ByteSource`)."""
 
-    def __init__(self, file: DiskFile) -> None:
+    def __init__(self, file: OpenBlob) -> None:
         self.name, self.size = file.name, file.size
         self.digest = hashlib.sha256()
         self._file = file

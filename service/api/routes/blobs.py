@@ -1,15 +1,14 @@
 """Content by its digest."""
 
 from fastapi import APIRouter, Request, Response
-from starlette.responses import FileResponse
+from starlette.responses import StreamingResponse
 
-from service import conditional, contents
+from service import conditional, contents, download
 from service.api import examples
 from service.api.parameters import BlobDigest, CallerParam, PartsParam
 from service.api.problems import describe
 from service.api.schemas.content import BlobRead
 from service.api.upload import receive
-from service.download import content_file
 from service.errors import (
     BlobNotFound,
     BodyTooLarge,
@@ -82,7 +81,7 @@ async def push(request: Request, response: Response, parts: PartsParam, caller: 
 @router.get(
     "/{digest}",
     summary="Fetch content",
-    response_class=FileResponse,
+    response_class=StreamingResponse,
     responses={
         200: {"content": {"application/octet-stream": {"schema": _BINARY}}, "description": "The bytes."},
         206: {"content": {"application/octet-stream": {"schema": _BINARY}}, "description": "The range."},
@@ -98,7 +97,9 @@ def fetch(digest: BlobDigest, request: Request, parts: PartsParam, caller: Calle
     blob = contents.find_blob(parts, caller.project_id, digest)
     if same := conditional.unchanged(request, blob.sha256):
         return same
-    return content_file(request, parts.blobs.path(blob.sha256), blob.bytes, conditional.headers(blob.sha256))
+    return download.stored_content(
+        request, parts.blobs, blob.sha256, blob.bytes, conditional.headers(blob.sha256)
+    )
 
 
 @router.head(

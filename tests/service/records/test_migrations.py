@@ -191,11 +191,13 @@ def test_profiles_of_other_versions_stay(database: Database, database_url: str) 
 def test_broken_references_are_found_on_sqlite(sqlite_url: str) -> None:
     file = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))
     file.execute(
-        "INSERT INTO tokens VALUES (?, 'api', '2026-11-30 00:00:00.000000', NULL, 'nobody')", [sha(1)]
+        "INSERT INTO blobs (project_id, sha256, bytes, created_at) "
+        "VALUES ('nobody', ?, 1, '2026-11-30 00:00:00.000000')",
+        [sha(1)],
     )
     file.commit()
     file.close()
-    with pytest.raises(ReferencesBroken, match="tokens"):
+    with pytest.raises(ReferencesBroken, match="blobs"):
         migrate(sqlite_url)
 
 

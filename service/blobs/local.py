@@ -16,7 +16,7 @@ import shutil
 import stat
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +29,7 @@ from ninfer_core.io import DiskFile
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _JOB_ID = re.compile(r"[0-9a-f]{32}\Z")
 _MODE = 0o444
+_PIECE_BYTES = 4 << 20
 
 
 class BlobStore:
@@ -36,7 +37,7 @@ class BlobStore:
 
     def __init__(self, root: Path) -> None:
         """Raises: CannotWrite when the folders cannot be made."""
-        self.root = root
+        self.root = self.scratch = root
         self._blobs, self._incoming, self._work = root / "blobs", root / "incoming", root / "work"
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -58,6 +59,42 @@ class BlobStore:
         except OSError:
             return False
         return stat.S_ISREG(status.st_mode) and status.st_size == size
+
+    def held(self, wanted: Mapping[str, int]) -> frozenset[str]:
+        """See `Blobs.held`."""
+        return frozenset(sha256 for sha256, size in wanted.items() if self.holds(sha256, size))
+
+    def pieces(self, sha256: str, start: int, stop: int) -> Iterator[bytes]:
+        """See `Blobs.pieces`."""
+        file = self.open(sha256, sha256)
+        try:
+            for offset in range(start, stop, _PIECE_BYTES):
+                piece = bytearray(min(_PIECE_BYTES, stop - offset))
+                file.read_into(memoryview(piece), offset)
+                yield bytes(piece)
+        finally:
+            file.close()
+
+    def take(self, path: Path, sha256: str) -> None:
+        """See `Blobs.take`. Raises: CannotWrite."""
+        place = self.place(sha256)
+        try:
+            path.chmod(_MODE)
+            try:
+                os.link(path, place)
+            except FileExistsError:
+                self.replace(place, lambda partial: os.link(path, partial))
+        except OSError as error:
+            raise CannotWrite(f"cannot store content: {error.strerror}") from error
+        sync_folder(place.parent)
+
+    def remove(self, sha256: str) -> None:
+        """See `Blobs.remove`. Raises: CannotWrite."""
+        path = self.path(sha256)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise CannotWrite(f"cannot remove content: {error.strerror}") from error
 
     def open(self, sha256: str, name: str) -> DiskFile:
         """The content, called `name` in reports. Raises: CannotRead."""
@@ -122,6 +159,24 @@ class BlobStore:
         except OSError as error:
             raise CannotWrite(f"cannot write in {self._work}: {error.strerror}") from error
         return folder
+
+    def keep_segment(self, job_id: str, path: Path, sha256: str) -> None:
+        """See `Blobs.keep_segment`. Raises: CannotWrite."""
+        folder = self._work_of(job_id)
+        try:
+            os.replace(path, folder / sha256)
+        except OSError as error:
+            raise CannotWrite(f"cannot write in {folder}: {error.strerror}") from error
+        sync_folder(folder)
+
+    def segment(self, job_id: str, sha256: str) -> DiskFile:
+        """See `Blobs.segment`. Raises: CannotRead."""
+        return DiskFile(self._work_of(job_id) / sha256, follow=False)
+
+    def works(self) -> Iterator[str]:
+        """See `Blobs.works`."""
+        with suppress(OSError):
+            yield from filter(_JOB_ID.match, os.listdir(self._work))
 
     def clear_work(self, job_id: str) -> None:
         """Remove what a job left in its folder; nothing there is fine."""
@@ -218,42 +273,6 @@ class BlobWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.abort()
-
-
-class BlobFiles:
-    """Stored files by the names that an artifact or a checkpoint gives them (a `FileSet`); opened on demand."""
-
-    def __init__(self, store: BlobStore, files: Mapping[str, str]) -> None:
-        """`files` is name to sha256."""
-        self._store = store
-        self._files = dict(files)
-        self._open: dict[str, DiskFile] = {}
-        self.names = tuple(self._files)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._files
-
-    def open(self, name: str) -> DiskFile:
-        """See `FileSet.open`. Raises: CannotRead."""
-        if name not in self._files:
-            raise CannotRead(f"there is no file {name!r}")
-        if name not in self._open:
-            self._open[name] = self._store.open(self._files[name], name)
-        return self._open[name]
-
-    def close(self) -> None:
-        """Close every file that was opened."""
-        for file in self._open.values():
-            file.close()
-        self._open.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,0 +1,101 @@
+"""The tables. Every query over them lives in `service.records`.
+
+Every table of a tenant's data carries `project_id`; what belongs to no tenant (projects themselves, the registry of
+encoder profiles, live workers) does not. Digests are spelled `sha256:<hex>`, columns called `sha256` are bare hex.
+Every text is a `HostileText` or `HostileString`: names out of files and whatever a client asks for may hold anything.
+Sizes out of files beyond a signed 64-bit integer stay inside `Json`.
+"""
+
+from service.records.models.base import (
+    DEFAULT_PROJECT,
+    DIGEST,
+    ID,
+    LISTED,
+    NAMING,
+    PENDING,
+    SHA256,
+    UNREADABLE,
+    Base,
+    OfProject,
+)
+from service.records.models.content import (
+    Artifact,
+    ArtifactFile,
+    Blob,
+    Checkpoint,
+    CheckpointFile,
+    DoomedBlob,
+    Edge,
+    EncoderProfile,
+    Object,
+    ObjectIdentity,
+    Recipe,
+    Target,
+    Upload,
+)
+from service.records.models.results import (
+    Comparison,
+    ComparisonFinding,
+    ComparisonObject,
+    Conversion,
+    ConversionFinding,
+    ConversionObject,
+    Finding,
+    Noted,
+    Result,
+    Run,
+    SchemeCheck,
+    SelfCheck,
+    SelfCheckResult,
+)
+from service.records.models.tenants import Audit, Project, Token, Trust
+from service.records.models.work import Campaign, Import, Job, JobEvent, Shard, Worker
+
+__all__ = [
+    "DEFAULT_PROJECT",
+    "DIGEST",
+    "ID",
+    "LISTED",
+    "NAMING",
+    "PENDING",
+    "SHA256",
+    "UNREADABLE",
+    "Artifact",
+    "ArtifactFile",
+    "Audit",
+    "Base",
+    "Blob",
+    "Campaign",
+    "Checkpoint",
+    "CheckpointFile",
+    "Comparison",
+    "ComparisonFinding",
+    "ComparisonObject",
+    "Conversion",
+    "ConversionFinding",
+    "ConversionObject",
+    "DoomedBlob",
+    "Edge",
+    "EncoderProfile",
+    "Finding",
+    "Import",
+    "Job",
+    "JobEvent",
+    "Noted",
+    "Object",
+    "ObjectIdentity",
+    "OfProject",
+    "Project",
+    "Recipe",
+    "Result",
+    "Run",
+    "SchemeCheck",
+    "SelfCheck",
+    "SelfCheckResult",
+    "Shard",
+    "Target",
+    "Token",
+    "Trust",
+    "Upload",
+    "Worker",
+]
