@@ -215,6 +215,94 @@ class SchemeCheckNotFound(NotFound):
     help = "GET /v1/scheme-checks lists them; the job that makes one names it as `scheme_check`."
 
 
+class UploadNotFound(NotFound):
+    """An upload that this project does not have."""
+
+    code = "upload_not_found"
+    title = "No such upload"
+    help = "GET /v1/uploads lists those that are open; POST /v1/uploads begins one."
+
+
+class UploadGone(ServiceError):
+    """An upload that can't go on: it expired, failed, or its bytes are not on this machine."""
+
+    code = "upload_gone"
+    status = 410
+    title = "The upload is over"
+    help = "Begin a new one with POST /v1/uploads."
+
+
+class UploadBusy(ServiceError):
+    """An upload that somebody writes to at this moment."""
+
+    code = "upload_busy"
+    status = 423
+    title = "The upload is being written"
+    help = "Ask for its offset again in a moment; one writer at a time is let in."
+
+
+class OffsetConflict(ServiceError):
+    """Bytes for another place than the one where the upload goes on."""
+
+    code = "upload_offset_conflict"
+    status = 409
+    title = "The upload goes on elsewhere"
+    help = "Nothing was changed. `Upload-Offset` says where it goes on."
+
+
+class UploadConflict(ServiceError):
+    """Something that this kind of upload, or its state, has no place for."""
+
+    code = "upload_conflict"
+    status = 409
+    title = "The upload takes no such request"
+    help = "GET /v1/uploads/{upload} says its protocol and state."
+
+
+class TusVersionUnsupported(ServiceError):
+    """Another version of the tus protocol, or none."""
+
+    code = "tus_version_unsupported"
+    status = 412
+    title = "No version of tus that is spoken here"
+    help = "Send `Tus-Resumable: 1.0.0`."
+
+
+class UploadHeaderMalformed(ServiceError):
+    """A header of the tus protocol that can't be read, or is missing."""
+
+    code = "upload_header_malformed"
+    status = 400
+    title = "A header of the upload cannot be read"
+    help = "OPTIONS /v1/uploads says what is understood; the tus protocol says how headers are written."
+
+
+class ChecksumMismatch(ServiceError):
+    """Bytes of one request that have another checksum than it says."""
+
+    code = "upload_checksum_mismatch"
+    status = 460
+    title = "The checksum of these bytes differs"
+    help = "Nothing of this request was kept. Send it again."
+
+
+class PartsUnavailable(ServiceError):
+    """Parts straight to the store, where the store is no S3."""
+
+    code = "parts_unavailable"
+    status = 409
+    title = "The store takes no parts"
+    help = "Use tus: POST /v1/uploads with `Tus-Resumable: 1.0.0`."
+
+
+class CampaignNotFound(NotFound):
+    """A campaign that this project never started."""
+
+    code = "campaign_not_found"
+    title = "No such campaign"
+    help = "GET /v1/campaigns lists them."
+
+
 class MethodNotAllowed(ServiceError):
     """A path that does not take this method."""
 
@@ -409,6 +497,24 @@ class IdempotencyKeyReused(ServiceError):
     help = "Use a new key for a new job; the same key is only for sending the same body again."
 
 
+class CampaignRunning(ServiceError):
+    """A campaign whose name another one has that still runs and asks for something else."""
+
+    code = "campaign_running"
+    status = 409
+    title = "A campaign of this name is running"
+    help = "Give another name, or cancel the one that runs."
+
+
+class ProjectProtected(ServiceError):
+    """A project that cannot be deleted."""
+
+    code = "project_protected"
+    status = 409
+    title = "This project stays"
+    help = "Nothing was changed. Other projects can be deleted."
+
+
 class NotFinal(ServiceError):
     """A run or conversion that is still going on."""
 
@@ -442,11 +548,11 @@ class StorageFailed(ServiceError):
     code = "storage_failed"
     status = 507
     title = "The content could not be stored"
-    help = "Nothing was kept. The service's disk may be full or read-only."
+    help = "The service's disk may be full or read-only. Nothing was stored; an upload goes on from its offset later."
 
 
 class Unavailable(ServiceError):
-    """The database does not answer, or the service is being stopped."""
+    """The database or the content store does not answer, or the service is being stopped."""
 
     code = "unavailable"
     status = 503
@@ -484,12 +590,24 @@ ERRORS: Final[tuple[type[ServiceError], ...]] = (
     SelfCheckNotFound,
     SchemeNotFound,
     SchemeCheckNotFound,
+    UploadNotFound,
+    UploadGone,
+    UploadBusy,
+    OffsetConflict,
+    UploadConflict,
+    TusVersionUnsupported,
+    UploadHeaderMalformed,
+    ChecksumMismatch,
+    PartsUnavailable,
+    CampaignNotFound,
     MethodNotAllowed,
     TooSlow,
     RateLimited,
     QuotaExceeded,
     ArtifactKindConflict,
     IdempotencyKeyReused,
+    CampaignRunning,
+    ProjectProtected,
     NotFinal,
     NoReport,
     ContentLost,

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from service.blobs import BlobStore
+from service.blobs import open_store
 from service.queue import Queue
 from service.records import workers
 from service.records.database import Database
@@ -24,13 +24,15 @@ from worker.peers import Beat, Dead, Peers
 from worker.preparing import Store
 from worker.runtime import Engine
 from worker.sessions import Sessions
-from worker.sweep import Sweep, tidy
+from worker.sweep import Sweep, hand_on
+from worker.tidy import tidy
 from worker.watch import Draining, Watch
 
 log = structlog.get_logger()
 
-_DRAIN_SECONDS = 10.0
-_LEAVE_SECONDS = 5.0
+_STOP_SECONDS = 1.5  # until work that is told to stop has seen it
+_LEAVE_SECONDS = 1.0
+_END_SECONDS = 29.0
 _SWEEP_SECONDS = 2.0
 _TIDY_SECONDS = 600.0
 _PEERS_SECONDS = 1.0
@@ -72,7 +74,7 @@ class Life:
             settings,
             Store(
                 self._database,
-                BlobStore(settings.data),
+                open_store(settings, watch.check),
                 watch,
                 settings.threads,
                 self._devices.processor,
@@ -160,12 +162,19 @@ class Life:
         self._stopping.set()
 
     def _drain(self) -> None:
+        """Finish what runs, within its time; hand the rest back."""
         log.info("worker.draining")
         begin = time.monotonic()
         self._stopping.set()
-        self._context.watch.drain()
+        # Whatever hangs, a disk or a database: a worker that was told to end has ended then, and its peers find that.
+        _at_last(_END_SECONDS, lambda: os._exit(0))
+        self._context.watch.leave()
+        _leave("say so", self._heartbeat.drain)
         self._engine.stop_claiming()
-        idle = self._engine.wait_idle(max(0.1, begin + _DRAIN_SECONDS - time.monotonic()))
+        idle = self._engine.wait_idle(max(0.1, begin + self._settings.drain_seconds - time.monotonic()))
+        if not idle:
+            self._context.watch.drain()
+            idle = self._engine.wait_idle(_STOP_SECONDS)
         # What still runs after that is thrown out of the engine by the new owner of its work, as after a kill.
         _leave("hand back", lambda: self._engine.hand_back(self.executor_id))
         _leave("heartbeat", self._heartbeat.stop)
@@ -214,7 +223,9 @@ class Life:
             return
         if dead.kill and not _gone(dead.process):
             return  # the next look finds it gone
-        self._engine.hand_back(dead.executor_id)
+        process = dead.process
+        why = f"{dead.why} (process {process.pid} of worker {dead.executor_id[:8]})"
+        hand_on(self._context, self._engine, dead.executor_id, why)
         with self._database.write() as session:
             workers.remove(session, dead.executor_id)
 
@@ -234,6 +245,12 @@ def _leave(what: str, work: Callable[[], None], seconds: float = _LEAVE_SECONDS)
     thread.join(seconds)
     if thread.is_alive():
         log.warning("worker.left", undone=what, error=f"not done within {seconds:g} s")
+
+
+def _at_last(seconds: float, work: Callable[[], None]) -> None:
+    timer = threading.Timer(seconds, work)
+    timer.daemon = True
+    timer.start()
 
 
 def _gone(process: processes.Process, seconds: float = 2.0) -> bool:

@@ -4,6 +4,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp
 
 from service.api import openapi, problems
 from service.api.edges import Edges
@@ -17,6 +18,7 @@ from service.api.routes import (
     events,
     health,
     jobs,
+    metrics,
     provenance,
     recipes,
     registry,
@@ -24,8 +26,10 @@ from service.api.routes import (
     schemes,
     selfchecks,
     targets,
+    uploads,
 )
-from service.blobs import BlobStore
+from service.api.seen import Seen
+from service.blobs import Blobs
 from service.dashboard.failures import failure
 from service.dashboard.routes import router as pages
 from service.parts import Enqueues, Parts
@@ -33,7 +37,7 @@ from service.records.database import Database
 from service.settings import Settings
 
 
-def create_app(settings: Settings, database: Database, blob_store: BlobStore, queue: Enqueues) -> FastAPI:
+def create_app(settings: Settings, database: Database, store: Blobs, queue: Enqueues) -> FastAPI:
     """The API and the pages over these powers; nothing is opened, started or read here."""
     app = _App(
         title="ninfer-gate",
@@ -42,9 +46,10 @@ def create_app(settings: Settings, database: Database, blob_store: BlobStore, qu
         openapi_url=None,  # served below, to who has the token
         redirect_slashes=False,
     )
-    app.state.parts = Parts(settings, database, blob_store, queue)
+    app.state.parts = Parts(settings, database, store, queue)
     for module in (
         blobs,
+        uploads,
         artifacts,
         checkpoints,
         recipes,
@@ -59,9 +64,11 @@ def create_app(settings: Settings, database: Database, blob_store: BlobStore, qu
         provenance,
         registry,
         health,
+        metrics,
     ):
         app.include_router(module.router)
     app.include_router(pages, include_in_schema=False)
+    app.add_middleware(Tus)
     app.add_middleware(Edges)
     problems.install(app, failure)
 
@@ -73,7 +80,11 @@ def create_app(settings: Settings, database: Database, blob_store: BlobStore, qu
 
 
 class _App(FastAPI):
-    """FastAPI with our OpenAPI document."""
+    """FastAPI with our OpenAPI document, and a note of every request."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """As FastAPI's, inside `Seen`: middleware that is added sees no answer to a fault of ours."""
+        return Seen(super().build_middleware_stack())
 
     def openapi(self) -> dict[str, Any]:
         """The document, made once."""

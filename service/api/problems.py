@@ -14,6 +14,8 @@ from starlette.responses import Response
 
 from ninfer_core.errors import CannotWrite
 from ninfer_core.sources.json_text import json_path
+from service import logs, metrics
+from service.blobs import StoreAway
 from service.errors import (
     Fault,
     Internal,
@@ -51,11 +53,13 @@ def document(error: ServiceError) -> Document:
         whole["faults"] = [{**fault.where, "message": fault.message} for fault in error.faults]
     if error.findings:
         whole["findings"] = list(error.findings)
-    return {**whole, **error.facts}
+    known = logs.request_id()
+    return {**whole, **error.facts, **({"request_id": known} if known is not None else {})}
 
 
 def response(error: ServiceError) -> Response:
     """The problem as an answer; ASCII escapes keep whatever a client sent harmless."""
+    metrics.ERRORS.labels(error.code).inc()
     text = json.dumps(document(error), allow_nan=False)
     headers = {"Cache-Control": "no-store", **error.headers}
     return Response(text, error.status, headers, media_type=MEDIA_TYPE)
@@ -113,6 +117,8 @@ def translated(error: Exception) -> ServiceError:
             return InvalidRequest(
                 f"{plural(len(faults), 'parameter')} {'does' if len(faults) == 1 else 'do'} not fit.", *faults
             )
+        case StoreAway():
+            return Unavailable("The content store did not answer.", headers={"Retry-After": "5"})
         case CannotWrite():
             return StorageFailed("The content store did not take the content.")
         case exc.OperationalError() | exc.InterfaceError() | exc.TimeoutError() | DatabaseUnreachable():
@@ -137,10 +143,12 @@ def install(app: FastAPI, failure: Page) -> None:
         known = translated(error)
         if known.status >= 500 and known is not error:
             trace = error if isinstance(known, Internal) else None
-            log.error(
-                "request.failed", path=request.url.path, code=known.code, error=str(error), exc_info=trace
-            )
-        return failure(request, known.status, known.detail) if is_page(request) else response(known)
+            # Not the address as it came: the line that every request gets has its route.
+            log.error("request.failed", code=known.code, error=str(error), exc_info=trace)
+        if not is_page(request):
+            return response(known)
+        metrics.ERRORS.labels(known.code).inc()
+        return failure(request, known.status, known.detail)
 
     async def handle_http(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
@@ -165,6 +173,7 @@ def install(app: FastAPI, failure: Page) -> None:
         BadCursor,
         RequestValidationError,
         CannotWrite,
+        StoreAway,
         exc.OperationalError,
         exc.InterfaceError,
         exc.TimeoutError,

@@ -8,28 +8,34 @@ Only digests and job ids become paths, and both are checked; a name from outside
 before the database hears of them, so a row in `blobs` never promises what is not there.
 """
 
-import hashlib
 import os
 import re
 import secrets
 import shutil
 import stat
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from ninfer_core.containers.publish import NewFile
 from ninfer_core.errors import CannotRead, CannotWrite
-from ninfer_core.io import DiskFile
+from ninfer_core.io import DiskFile, read
+from service.blobs.errors import not_written
+from service.blobs.spool import Spool
 
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _JOB_ID = re.compile(r"[0-9a-f]{32}\Z")
 _MODE = 0o444
 _PIECE_BYTES = 4 << 20
+
+
+class StoredDisk(DiskFile):
+    """Content in this store (an `OpenBlob`)."""
+
+    def reread(self) -> None:
+        """See `OpenBlob.reread`: there is no other way to these bytes."""
+        return
 
 
 class BlobStore:
@@ -44,13 +50,11 @@ class BlobStore:
             for folder in (self._blobs, self._incoming, self._work):
                 folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
-            raise CannotWrite(f"cannot write in {root}: {error.strerror}") from error
+            raise not_written(error, str(root)) from error
 
     def path(self, sha256: str) -> Path:
         """Where content lies or would lie. Raises: ValueError for anything but 64 hex digits."""
-        if not _SHA256.match(sha256):
-            raise ValueError("a blob is named by 64 lower-case hex digits")
-        return self._blobs / sha256[:2] / sha256
+        return self._blobs / sha256_named(sha256)[:2] / sha256
 
     def holds(self, sha256: str, size: int) -> bool:
         """Whether a file of this size lies where this content belongs; its bytes are not looked at."""
@@ -69,9 +73,7 @@ class BlobStore:
         file = self.open(sha256, sha256)
         try:
             for offset in range(start, stop, _PIECE_BYTES):
-                piece = bytearray(min(_PIECE_BYTES, stop - offset))
-                file.read_into(memoryview(piece), offset)
-                yield bytes(piece)
+                yield read(file, offset, min(_PIECE_BYTES, stop - offset))
         finally:
             file.close()
 
@@ -80,12 +82,13 @@ class BlobStore:
         place = self.place(sha256)
         try:
             path.chmod(_MODE)
+            _sync(path)
             try:
                 os.link(path, place)
             except FileExistsError:
                 self.replace(place, lambda partial: os.link(path, partial))
         except OSError as error:
-            raise CannotWrite(f"cannot store content: {error.strerror}") from error
+            raise not_written(error) from error
         sync_folder(place.parent)
 
     def remove(self, sha256: str) -> None:
@@ -96,10 +99,10 @@ class BlobStore:
         except OSError as error:
             raise CannotWrite(f"cannot remove content: {error.strerror}") from error
 
-    def open(self, sha256: str, name: str) -> DiskFile:
+    def open(self, sha256: str, name: str) -> StoredDisk:
         """The content, called `name` in reports. Raises: CannotRead."""
         try:
-            return DiskFile(self.path(sha256), name, follow=False)
+            return StoredDisk(self.path(sha256), name, follow=False)
         except CannotRead as error:
             # Told to clients: where the store lies is none of their business.
             raise CannotRead(f"the store cannot open {name}, sha256 {sha256}") from error
@@ -114,7 +117,7 @@ class BlobStore:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise CannotWrite(f"cannot write in {self._blobs}: {error.strerror}") from error
+            raise not_written(error, str(self._blobs)) from error
         sync_folder(self._blobs)  # also when it was there: who made it may have died before this
         return path
 
@@ -137,7 +140,7 @@ class BlobStore:
             link(partial)
             os.replace(partial, path)
         except OSError as error:
-            raise CannotWrite(f"cannot store content: {error.strerror}") from error
+            raise not_written(error) from error
         finally:
             partial.unlink(missing_ok=True)
 
@@ -149,7 +152,7 @@ class BlobStore:
             with tempfile.TemporaryDirectory(dir=self._blobs, prefix=".probe-"):
                 pass
         except OSError as error:
-            raise CannotWrite(f"cannot write in {self._blobs}: {error.strerror}") from error
+            raise not_written(error, str(self._blobs)) from error
 
     def work(self, job_id: str) -> Path:
         """The folder for what a job writes on its way. Raises: ValueError, CannotWrite."""
@@ -157,7 +160,7 @@ class BlobStore:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise CannotWrite(f"cannot write in {self._work}: {error.strerror}") from error
+            raise not_written(error, str(self._work)) from error
         return folder
 
     def keep_segment(self, job_id: str, path: Path, sha256: str) -> None:
@@ -166,12 +169,12 @@ class BlobStore:
         try:
             os.replace(path, folder / sha256)
         except OSError as error:
-            raise CannotWrite(f"cannot write in {folder}: {error.strerror}") from error
+            raise not_written(error, str(folder)) from error
         sync_folder(folder)
 
-    def segment(self, job_id: str, sha256: str) -> DiskFile:
+    def segment(self, job_id: str, sha256: str) -> StoredDisk:
         """See `Blobs.segment`. Raises: CannotRead."""
-        return DiskFile(self._work_of(job_id) / sha256, follow=False)
+        return StoredDisk(self._work_of(job_id) / sha256, follow=False)
 
     def works(self) -> Iterator[str]:
         """See `Blobs.works`."""
@@ -183,105 +186,68 @@ class BlobStore:
         shutil.rmtree(self._work_of(job_id), ignore_errors=True)
 
     def _work_of(self, job_id: str) -> Path:
-        if not _JOB_ID.match(job_id):
-            raise ValueError("a job is named by 32 lower-case hex digits")
-        return self._work / job_id
+        return self._work / job_named(job_id)
 
 
-class BlobWriter:
+class BlobWriter(Spool):
     """Content on its way in: hashed while it is written, kept only by `commit`."""
 
     def __init__(self, store: BlobStore, folder: Path) -> None:
         """Raises: CannotWrite."""
+        super().__init__(folder)
         self._store = store
-        self._hash = hashlib.sha256()
-        self._lock = threading.Lock()  # a request that is broken off aborts while its thread still writes
-        self._temporary: Path | None = None
-        self._fd = -1
-        self.bytes = 0
-        try:
-            self._fd = self._create(folder)
-        except OSError as error:
-            raise CannotWrite(f"cannot write in {folder}: {error.strerror}") from error
-
-    def _create(self, folder: Path) -> int:
-        # A nameless file vanishes with its process, also after a kill; not every file system has them.
-        with suppress(OSError):
-            return os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        self._temporary = folder / f"{secrets.token_hex(16)}.partial"
-        return os.open(self._temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-
-    @property
-    def sha256(self) -> str:
-        """Hex digest of what was written so far."""
-        return self._hash.hexdigest()
-
-    def write(self, content: bytes | memoryview) -> None:
-        """Append all of `content`. Raises: CannotWrite."""
-        view = memoryview(content)
-        with self._lock:
-            self._hash.update(view)
-            done = 0
-            while done < len(view):
-                try:
-                    done += os.write(self._fd, view[done:])
-                except OSError as error:
-                    raise CannotWrite(f"cannot store content: {error.strerror}") from error
-            self.bytes += len(view)
 
     def commit(self) -> tuple[str, int]:
         """(sha256, bytes), durable under its digest; the writer is closed. Raises: CannotWrite."""
-        sha256 = self.sha256
-        try:
-            path = self._store.place(sha256)
-            os.fchmod(self._fd, _MODE)
-            os.fsync(self._fd)
+
+        def publish(descriptor: int, temporary: Path | None) -> None:
+            place = self._store.place(self.sha256)
+            os.fchmod(descriptor, _MODE)
+            os.fsync(descriptor)
+            source = temporary or f"/proc/self/fd/{descriptor}"
             try:
-                self._link(path)
+                _link(source, place)
             except FileExistsError:
-                self._store.replace(path, self._link)
-            sync_folder(path.parent)
-        except OSError as error:
-            raise CannotWrite(f"cannot store content: {error.strerror}") from error
-        finally:
-            self.abort()
-        return sha256, self.bytes
+                self._store.replace(place, lambda partial: _link(source, partial))
+            sync_folder(place.parent)
 
-    def _link(self, path: Path) -> None:
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            source = self._temporary or f"/proc/self/fd/{self._fd}"
-            # Naming the folder by its descriptor makes Python follow the link in /proc to the nameless file.
-            os.link(source, path.name, dst_dir_fd=folder, follow_symlinks=True)
-        finally:
-            os.close(folder)
+        return self.finish(publish)
 
-    def abort(self) -> None:
-        """Forget what was not committed; doing it twice is harmless."""
-        with self._lock:
-            if self._fd >= 0:
-                os.close(self._fd)
-                self._fd = -1
-            if self._temporary is not None:
-                self._temporary.unlink(missing_ok=True)
-                self._temporary = None
 
-    def __enter__(self) -> Self:
-        return self
+def sha256_named(sha256: str) -> str:
+    """The same. Raises: ValueError for anything but 64 hex digits."""
+    if not _SHA256.match(sha256):
+        raise ValueError("a blob is named by 64 lower-case hex digits")
+    return sha256
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.abort()
+
+def job_named(job_id: str) -> str:
+    """The same. Raises: ValueError for anything but 32 hex digits."""
+    if not _JOB_ID.match(job_id):
+        raise ValueError("a job is named by 32 lower-case hex digits")
+    return job_id
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _link(source: Path | str, path: Path) -> None:
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # Naming the folder by its descriptor makes Python follow the link in /proc to the nameless file.
+        os.link(source, path.name, dst_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)
 
 
 def sync_folder(folder: Path) -> None:
     """Names are durable only when their folder is. Raises: CannotWrite."""
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _sync(folder)
     except OSError as error:
-        raise CannotWrite(f"cannot store content in {folder}: {error.strerror}") from error
+        raise not_written(error, str(folder)) from error

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 from ninfer_core.containers.publish import NewFile
 from ninfer_core.io import ByteSource
@@ -13,6 +13,13 @@ Content = bytes | memoryview
 
 class OpenBlob(ByteSource, Protocol):
     """Stored content, open for reading until `close`."""
+
+    def reread(self) -> str | None:
+        """Its digest, all of it read anew past every cache; None where there is no other way to it than `read_into`.
+
+        Raises: CannotRead, StoreAway.
+        """
+        ...
 
     def close(self) -> None:
         """Let go of it; twice is harmless."""
@@ -51,14 +58,14 @@ class Writer(Protocol):
 class Blobs(Protocol):
     """The content of every project; who may know of it is the database's business.
 
-    Errors that may pass (a store that does not answer, a full disk) are `StoreAway` and `StoreFull`, which are a
-    `CannotRead` or a `CannotWrite` too.
+    Errors that may pass: `StoreAway`, which is no `CannotRead`, for it says nothing of the content; and where something
+    was to be stored `StoreAwayForWriting` and `StoreFull`, which are a `CannotWrite` too.
     """
 
     scratch: Path  # a folder of this machine's own, for what is on its way
 
     def holds(self, sha256: str, size: int) -> bool:
-        """Whether content of this size lies under this digest; its bytes are not looked at. Raises: CannotRead, when the store does not answer."""
+        """Whether content of this size lies under this digest; its bytes are not looked at. Raises: StoreAway."""
         ...
 
     def held(self, wanted: Mapping[str, int]) -> frozenset[str]:
@@ -111,4 +118,28 @@ class Blobs(Protocol):
 
     def works(self) -> Iterator[str]:
         """Ids of the jobs that left something on their way."""
+        ...
+
+
+@runtime_checkable
+class PartStore(Protocol):
+    """A store into which clients put parts of an upload themselves; only over the network is there one."""
+
+    def presign_put(self, upload_id: str, part: int, expires_seconds: float) -> str:
+        """An address to which one part, numbered from 1, may be PUT for so long. Raises: ValueError, StoreAway."""
+        ...
+
+    def parts(self, upload_id: str) -> dict[int, int]:
+        """Number and bytes of the parts that are there. Raises: StoreAway."""
+        ...
+
+    def promote(self, upload_id: str, parts: Mapping[int, int], sha256: str) -> None:
+        """Make content of parts in their order, which have these sizes, and together this digest; parts stay.
+
+        Nothing is stored when one is missing or the digest is another. Raises: WrongContent, CannotRead, StoreAway.
+        """
+        ...
+
+    def drop_upload(self, upload_id: str) -> None:
+        """Forget all parts; none there is fine. Raises: StoreAway."""
         ...

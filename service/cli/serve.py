@@ -46,7 +46,7 @@ def _serve(settings: Settings, with_worker: bool) -> int:
     from service import queue
     from service.api.app import create_app
     from service.auth import first_token
-    from service.blobs import BlobStore
+    from service.blobs import open_store
     from service.records.database import Database, migrate
 
     logs.configure(settings.log_json)
@@ -58,7 +58,7 @@ def _serve(settings: Settings, with_worker: bool) -> int:
     supervisor = Supervisor(settings) if with_worker else None
     try:
         with _listening(settings) as listener:
-            app = create_app(settings, database, BlobStore(settings.data), client)
+            app = create_app(settings, database, open_store(settings), client)
             server = _Server(
                 uvicorn.Config(
                     app,

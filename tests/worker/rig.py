@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ninfer_core.opening import ArtifactKind
 from service import artifacts, checkpoints, jobs, reports
-from service.blobs import BlobStore
+from service.blobs import open_store
 from service.contents import NamedDigest, Stored, keep
 from service.job_requests import Convert, Output, Verify
 from service.parts import Parts
@@ -275,7 +275,7 @@ def rig(data: Path, url: str | None = None, **settings: Any) -> Iterator[Rig]:
     prepare(made.engine_url)
     database = Database(made.records_url)
     queue = Queue(made.engine_url)
-    built = Rig(made, Parts(made, database, BlobStore(data), queue), queue)
+    built = Rig(made, Parts(made, database, open_store(made), queue), queue)
     try:
         yield built
     finally:
