@@ -2,16 +2,30 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlalchemy.orm import Session
 
+from ninfer_core.errors import CannotWrite
 from ninfer_core.identity import DIGEST_PREFIX, FileDigest
 from ninfer_core.io import is_plain_name
-from service.blobs import Writer
+from service import quotas
+from service.blobs import Blobs, Writer
 from service.errors import BlobNotFound, BlobsMissing, ContentLost, Fault, InvalidRequest, TooManyFiles
-from service.parts import Parts
 from service.records import content
+from service.records.database import Database
 from service.records.models import Blob
+from service.settings import Settings
+
+if TYPE_CHECKING:
+    from service.parts import Parts
+
+
+class Collected(CannotWrite):
+    """Content that a collector removed while it came in again; it has to be put in place once more."""
+
+    def __init__(self, sha256: str) -> None:
+        super().__init__(f"content with sha256 {sha256} was removed while it came in again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +50,52 @@ class NamedDigest:
     digest: str
 
 
-def keep(parts: Parts, project_id: str, writer: Writer) -> Stored:
-    """Make what was written durable, then the project's. Raises: CannotWrite."""
+def keep(parts: "Parts", project_id: str, writer: Writer) -> Stored:
+    """Make what was written durable, then the project's. Raises: QuotaExceeded, CannotWrite."""
+    sha256 = writer.sha256
+    prepare(parts.database, parts.settings, project_id, sha256, writer.bytes)
     sha256, size = writer.commit()
     with parts.database.write() as session:
-        new = content.add_blob(session, project_id, sha256, size)
+        new = hold(session, parts.blobs, parts.settings, project_id, sha256, size)
     return Stored(DIGEST_PREFIX + sha256, size, new)
 
 
-def find_blob(parts: Parts, project_id: str, digest: str) -> Blob:
+def prepare(database: Database, settings: Settings, project_id: str, sha256: str, size: int) -> None:
+    """Before content is put in place: there is room for it, and a collector does not take it away again.
+
+    What is about to be removed under this digest stays, or is gone by now; what is doomed later has the collector's
+    whole grace. Raises: QuotaExceeded.
+    """
+    with database.read() as session:
+        _require_room(session, settings, project_id, sha256, size, only_look=True)
+        doomed = content.doomed(session, sha256)
+    if doomed:
+        with database.write() as session:
+            content.spare(session, sha256)
+
+
+def hold(session: Session, blobs: Blobs, settings: Settings, project_id: str, sha256: str, size: int) -> bool:
+    """Content that is in place becomes the project's; whether it is new there.
+
+    Raises: QuotaExceeded, Collected.
+    """
+    _require_room(session, settings, project_id, sha256, size)
+    content.spare(session, sha256)
+    new = content.add_blob(session, project_id, sha256, size)
+    # Asked after the row that dooms it was waited for: from here on nobody removes it.
+    if not blobs.holds(sha256, size):
+        raise Collected(sha256)
+    return new
+
+
+def _require_room(
+    session: Session, settings: Settings, project_id: str, sha256: str, size: int, only_look: bool = False
+) -> None:
+    if content.find_blob(session, project_id, sha256) is None:
+        quotas.require(session, settings, project_id, size, only_look=only_look)
+
+
+def find_blob(parts: "Parts", project_id: str, digest: str) -> Blob:
     """Content of this project. Raises: BlobNotFound, ContentLost."""
     with parts.database.read() as session:
         blob = content.find_blob(session, project_id, digest.removeprefix(DIGEST_PREFIX))
@@ -56,7 +107,7 @@ def find_blob(parts: Parts, project_id: str, digest: str) -> Blob:
 
 
 def named_files(
-    parts: Parts, session: Session, project_id: str, files: Sequence[NamedDigest]
+    parts: "Parts", session: Session, project_id: str, files: Sequence[NamedDigest]
 ) -> list[FileDigest]:
     """The files with their sizes. Raises: TooManyFiles, InvalidRequest for names, BlobsMissing for content."""
     max_files = parts.settings.max_files
@@ -79,9 +130,12 @@ def named_files(
     ]
 
 
-def held_content(parts: Parts, session: Session, project_id: str, digests: Iterable[str]) -> dict[str, Blob]:
-    """What of this the project holds and the store has not lost, by sha256."""
-    rows = content.find_blobs(session, project_id, [digest.removeprefix(DIGEST_PREFIX) for digest in digests])
+def held_content(
+    parts: "Parts", session: Session, project_id: str, digests: Iterable[str]
+) -> dict[str, Blob]:
+    """What of this the project holds and the store has not lost, by sha256; it stays until the transaction ends."""
+    shas = [digest.removeprefix(DIGEST_PREFIX) for digest in digests]
+    rows = content.find_blobs(session, project_id, shas, hold=True)
     return {sha256: row for sha256, row in rows.items() if parts.blobs.holds(sha256, row.bytes)}
 
 

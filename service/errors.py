@@ -59,7 +59,7 @@ class Unauthorized(ServiceError):
     code = "unauthorized"
     status = 401
     title = "No valid token"
-    help = "Send `Authorization: Bearer TOKEN`. `ninfer-gate token --data DIR` makes a new token when the old one is lost."
+    help = "Send `Authorization: Bearer TOKEN`. `ninfer-gate token create --data DIR` makes one where the first is lost."
 
     def __init__(self) -> None:
         super().__init__(
@@ -79,13 +79,25 @@ class ScopeMissing(ServiceError):
         super().__init__(f"This needs a token with the scope `{scope}`.", scope=scope)
 
 
+class IdentityRefused(ServiceError):
+    """A signed identity that opens no project."""
+
+    code = "identity_refused"
+    status = 401
+    title = "This identity is not trusted"
+    help = "Issuer, audience and claims have to be those of a trust (GET /v1/trusts). The service's log says what was wrong."
+
+    def __init__(self) -> None:
+        super().__init__("No project trusts this identity, or it is not a valid one.")
+
+
 class RateLimited(ServiceError):
     """More requests than are taken of one caller."""
 
     code = "rate_limited"
     status = 429
     title = "Too many requests"
-    help = "Wait as long as `Retry-After` says. `rate_limit` of the service's settings is the limit."
+    help = "Wait as long as `Retry-After` says. `rate_limit` and `login_rate_limit` of the service's settings are the limits."
 
 
 class QuotaExceeded(ServiceError):
@@ -109,6 +121,22 @@ class RouteNotFound(NotFound):
     code = "route_not_found"
     title = "No such address"
     help = "GET /openapi.json lists every address."
+
+
+class TokenNotFound(NotFound):
+    """A token that this project does not have."""
+
+    code = "token_not_found"
+    title = "No such token"
+    help = "GET /v1/tokens lists them. It is named by its id, never by its text."
+
+
+class TrustNotFound(NotFound):
+    """A trust that this project does not have."""
+
+    code = "trust_not_found"
+    title = "No such trust"
+    help = "GET /v1/trusts lists them."
 
 
 class BlobNotFound(NotFound):
@@ -422,6 +450,15 @@ class TooManyFiles(ServiceError):
     help = "`max_files` of the service's settings is the limit."
 
 
+class ImportRefused(ServiceError):
+    """A path or an object that imports may not read, whether it is there or not."""
+
+    code = "import_refused"
+    status = 422
+    title = "Imports may not read that"
+    help = "`import_roots` and `import_buckets` of the service's settings say what they may read."
+
+
 class EntryUnclear(ServiceError):
     """Files among which none, or more than one, can be the one to begin with."""
 
@@ -575,8 +612,11 @@ ERRORS: Final[tuple[type[ServiceError], ...]] = (
     JsonMemberDuplicate,
     DigestHeaderMalformed,
     Unauthorized,
+    IdentityRefused,
     ScopeMissing,
     RouteNotFound,
+    TokenNotFound,
+    TrustNotFound,
     BlobNotFound,
     ArtifactNotFound,
     CheckpointNotFound,
@@ -618,6 +658,7 @@ ERRORS: Final[tuple[type[ServiceError], ...]] = (
     DigestMismatch,
     BlobsMissing,
     TooManyFiles,
+    ImportRefused,
     EntryUnclear,
     RecipeFaulty,
     TargetFaulty,

@@ -6,17 +6,34 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from service.blobs import Blobs
+from service.issuers import Issuers
+from service.lanes import INTERACTIVE
+from service.rates import Rates
 from service.records.database import Database
 from service.settings import Settings
+from service.uploads.storing import Storing
+from service.uses import Uses
 
 _DOCUMENTS = 2
+_IDENTITIES = 4
 
 
 class Enqueues(Protocol):
-    """The one thing that a request asks of the durable engine (`service.queue.Queue`)."""
+    """What a request asks of the durable engine (`service.queue.Queue`)."""
 
-    def enqueue(self, workflow: str, id: str, *args: str) -> None:  # noqa: A002  the engine's own word
+    def enqueue(
+        self,
+        workflow: str,
+        id: str,  # noqa: A002  the engine's own word
+        *args: str | int,
+        lane: str = INTERACTIVE,
+        priority: int = 0,
+    ) -> None:
         """Start `workflow` under `id`; an id that the engine knows is left alone."""
+        ...
+
+    def require_ready(self) -> None:
+        """Raises: whatever the driver of its database does, when the engine cannot be asked."""
         ...
 
 
@@ -29,10 +46,18 @@ class Parts:
     blobs: Blobs
     queue: Enqueues
     closing: threading.Event = field(default_factory=threading.Event)
+    storing: Storing = field(default_factory=Storing)  # what this process knows of uploads
     uploads: asyncio.Semaphore = field(init=False)  # each upload holds two batches in memory
     documents: asyncio.Semaphore = field(init=False)  # a large one takes many times its bytes when it is read
+    identities: asyncio.Semaphore = field(init=False)  # looking at one may wait for another service
+    rates: Rates = field(init=False)
+    issuers: Issuers = field(init=False)
+    uses: Uses = field(init=False, default_factory=Uses)
 
     def __post_init__(self) -> None:
-        """Places for as many uploads as the settings say, and for few large documents."""
+        """Places for as many uploads as the settings say, and for few large documents; counts begin at nothing."""
+        object.__setattr__(self, "identities", asyncio.Semaphore(_IDENTITIES))
+        object.__setattr__(self, "rates", Rates(self.settings))
+        object.__setattr__(self, "issuers", Issuers(self.settings))
         object.__setattr__(self, "documents", asyncio.Semaphore(_DOCUMENTS))
         object.__setattr__(self, "uploads", asyncio.Semaphore(self.settings.max_uploads))

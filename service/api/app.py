@@ -29,6 +29,7 @@ from service.api.routes import (
     uploads,
 )
 from service.api.seen import Seen
+from service.api.tus import Tus
 from service.blobs import Blobs
 from service.dashboard.failures import failure
 from service.dashboard.routes import router as pages

@@ -18,6 +18,34 @@ CONVERSION_ID: Final = "019391a2b3c500000000000000000003"  # a conversion that i
 COMPARISON_ID: Final = "019391a2b3c500000000000000000004"  # a comparison that is done, and its job
 SELFCHECK_ID: Final = "019391a2b3c500000000000000000005"  # a self-check that is done, and its job
 SCHEME_CHECK_ID: Final = "019391a2b3c500000000000000000006"  # a check of a scheme that is done, and its job
+UPLOAD_ID: Final = "019391a2b3c500000000000000000007"  # an upload of which nothing has come yet
+OLD_UPLOAD_ID: Final = "019391a2b3c500000000000000000008"  # one that is to be given up
+UPLOAD_CHECKSUM: Final = f"sha256 {base64.b64encode(_SHA256.digest()).decode()}"
+UPLOAD_METADATA: Final = (
+    f"filename {base64.b64encode(b'example.ninfer').decode()},"
+    f"sha256 {base64.b64encode(_SHA256.hexdigest().encode()).decode()}"
+)
+TOKEN_ID: Final = "019391a2b3c60000000000000000a001"
+TRUST_ID: Final = "019391a2b3c60000000000000000a002"
+TOKEN: Final[dict[str, Any]] = {"name": "ci", "scopes": ["submit"], "expires_in_days": 90}
+TRUST_GITHUB: Final[dict[str, Any]] = {
+    "type": "github",
+    "name": "releases of example",
+    "audience": "https://gate.example",
+    "repository": "example/example",
+    "workflow_ref": "example/example/.github/workflows/release.yml@refs/heads/main",
+    "environment": "release",
+    "scopes": ["submit", "gate"],
+}
+TRUST_OIDC: Final[dict[str, Any]] = {
+    "type": "oidc",
+    "name": "pipelines of example",
+    "issuer": "https://ci.example",
+    "audience": "https://gate.example",
+    "claims": {"project_path": "example/example", "ref": "main"},
+    "scopes": ["submit"],
+}
+IDENTITY_SENT: Final[dict[str, Any]] = {"token": "eyJ...", "project": "default"}
 
 RECIPE: Final[dict[str, Any]] = {
     "schema": "ninfer-recipe/1",

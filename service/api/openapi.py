@@ -19,7 +19,7 @@ Push content (`/v1/blobs`), name it as an artifact or a checkpoint, and start a 
 stable `code`. Members may be added to answers; members that a request may not have are refused.
 """
 _UNSAID: Final = "Successful Response"
-_METHODS: Final = ("get", "put", "post", "delete", "patch", "head")
+_METHODS: Final = ("get", "put", "post", "delete", "patch", "head", "options")
 
 Document = dict[str, Any]
 

@@ -1,6 +1,7 @@
 """What routes ask for by type: the parts of the service, the caller, digests, ids and pages."""
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, Final
 
 from fastapi import Depends, Path
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -8,16 +9,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 
 from service.api import examples
-from service.auth import Caller, authenticate
-from service.errors import Fault, InvalidRequest, RouteNotFound, ScopeMissing
+from service.auth import Caller
+from service.entry import bearer
+from service.errors import Fault, InvalidRequest, RouteNotFound, ScopeMissing, Unauthorized
 from service.parts import Parts
 from service.scopes import ADMIN, GATE, SUBMIT, Scope
 
 DIGEST = r"^sha256:[0-9a-f]{64}$"
 ID = r"^[0-9a-f]{32}$"
 DEFAULT_LIMIT = 50
+NOTHING_HERE: Final = "There is nothing at this address."
 
-_bearer = HTTPBearer(auto_error=False, description="The token that `serve` printed at its first start.")
+_bearer = HTTPBearer(auto_error=False, description="A token of a project: the one that `serve` printed at its first start, or one made since.")
 
 
 def _parts(request: Request) -> Parts:
@@ -28,33 +31,47 @@ def _parts(request: Request) -> Parts:
 PartsParam = Annotated[Parts, Depends(_parts)]
 
 
+def address_of(request: Request) -> str:
+    """Where a request comes from, by the word of proxies that the server trusts."""
+    return request.client.host if request.client is not None else ""
+
+
 def _caller(
-    parts: PartsParam, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+    request: Request,
+    parts: PartsParam,
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
-    return authenticate(parts.database, credentials.credentials if credentials is not None else None)
+    # A scheme of another kind is a try that fails, not somebody without a token.
+    given = credentials.credentials if credentials is not None else request.headers.get("authorization")
+    return bearer(parts, given, address_of(request))
 
 
 CallerParam = Annotated[Caller, Depends(_caller)]  # anybody who may read
 
 
-def _with(scope: Scope) -> Any:
-    def caller(caller: CallerParam) -> Caller:
+def _with(scope: Scope) -> Callable[..., Caller]:
+    def scoped(caller: CallerParam) -> Caller:
         if not caller.may(scope):
+            if caller.token_id is None:
+                raise Unauthorized()  # a token would help
             raise ScopeMissing(scope)
         return caller
 
-    return Depends(caller)
+    return scoped
 
 
 def _admin(caller: CallerParam) -> Caller:
     # What is an administrator's business is not there for anybody else.
     if not caller.may(ADMIN):
-        raise RouteNotFound("There is nothing here.")
+        raise RouteNotFound(NOTHING_HERE)
     return caller
 
 
-SubmitCaller = Annotated[Caller, _with(SUBMIT)]  # who may push, start and cancel
-GateCaller = Annotated[Caller, _with(GATE)]  # who may decide what is released
+_submit, _gate = _with(SUBMIT), _with(GATE)
+NEEDS: Final = {_submit: SUBMIT, _gate: GATE, _admin: ADMIN}  # the scope that a route with this dependency needs
+
+SubmitCaller = Annotated[Caller, Depends(_submit)]  # who may push, start and cancel
+GateCaller = Annotated[Caller, Depends(_gate)]  # who may decide what is released
 AdminCaller = Annotated[Caller, Depends(_admin)]  # who may give others access
 
 
@@ -80,7 +97,11 @@ RunId = Annotated[str, id_path(examples.DONE_ID)]
 ConversionId = Annotated[str, id_path(examples.CONVERSION_ID)]
 ComparisonId = Annotated[str, id_path(examples.COMPARISON_ID)]
 SelfCheckId = Annotated[str, id_path(examples.SELFCHECK_ID)]
+UploadId = Annotated[str, id_path(examples.UPLOAD_ID)]
+GivenUpId = Annotated[str, id_path(examples.OLD_UPLOAD_ID)]
 SchemeCheckId = Annotated[str, id_path(examples.SCHEME_CHECK_ID)]
+TokenId = Annotated[str, id_path(examples.TOKEN_ID)]
+TrustId = Annotated[str, id_path(examples.TRUST_ID)]
 
 
 class Paging(BaseModel):

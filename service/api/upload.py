@@ -9,12 +9,13 @@ from functools import partial
 from typing import Final
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
+from service import metrics, quotas
 from service.api.digests import HEADERS, announced
 from service.api.pace import paced
 from service.contents import Stored, keep
-from service.errors import BodyTooLarge, Fault, MediaTypeUnsupported
+from service.errors import BodyTooLarge, Fault, MediaTypeUnsupported, TooSlow, Unavailable
 from service.parts import Parts
 
 BATCH_BYTES: Final = 4 << 20
@@ -30,6 +31,7 @@ async def receive(request: Request, parts: Parts, project_id: str) -> Stored:
     limit = parts.settings.max_blob_bytes
     require_identity(request)
     require_length(request, limit)
+    await run_in_threadpool(_require_room, parts, project_id, length_of(request))
     digests = announced({name: request.headers.getlist(name) for name in HEADERS})
     async with parts.uploads:
         writer = await run_in_threadpool(parts.blobs.writer)
@@ -39,18 +41,32 @@ async def receive(request: Request, parts: Parts, project_id: str) -> Stored:
                 digests.update(content)
                 writer.write(content)
 
-            await _pump(paced(request.stream(), parts), absorb, limit)
+            await pump(paced(request.stream(), parts), absorb, too_large(limit), limit)
             digests.check(writer.sha256)
-            return await run_in_threadpool(keep, parts, project_id, writer)
+            stored = await run_in_threadpool(keep, parts, project_id, writer)
+            metrics.UPLOADED.labels("body").inc(stored.bytes)
+            return stored
         finally:
             await run_in_threadpool(writer.abort)
 
 
 def require_length(request: Request, limit: int) -> None:
     """Raises: BodyTooLarge for a body that says itself that it is too long, before a byte of it is read."""
-    length = request.headers.get("content-length", "")
-    if length.isascii() and length.isdigit() and int(length[:20]) > limit:
+    if (length_of(request) or 0) > limit:
         raise too_large(limit)
+
+
+def length_of(request: Request) -> int | None:
+    """What a body says of its length."""
+    length = request.headers.get("content-length", "")
+    return int(length[:20]) if length.isascii() and length.isdigit() else None
+
+
+def _require_room(parts: Parts, project_id: str, length: int | None) -> None:
+    """Raises: QuotaExceeded for a body that the project can't hold already, before a byte of it is read."""
+    if length:
+        with parts.database.read() as session:
+            quotas.require_possible(session, parts.settings, project_id, length)
 
 
 def require_identity(request: Request) -> None:
@@ -69,29 +85,52 @@ def too_large(limit: int) -> BodyTooLarge:
     return BodyTooLarge(f"The body is larger than {limit:,} bytes.")
 
 
-async def _pump(chunks: AsyncIterator[bytes], absorb: Absorb, limit: int) -> None:
+async def pump(
+    chunks: AsyncIterator[bytes],
+    absorb: Absorb,
+    refusal: BodyTooLarge,
+    limit: int,
+    *,
+    salvage: bool = False,
+) -> None:
+    """Let `absorb` have the chunks in batches, in a thread; `refusal` is for a body of more than `limit` bytes.
+
+    With `salvage`, what came before a connection broke off is absorbed too.
+    """
     loop = asyncio.get_running_loop()
     filling, spare = bytearray(BATCH_BYTES), bytearray(BATCH_BYTES)
     used = total = 0
     working: asyncio.Future[None] | None = None
-    try:
-        async for chunk in chunks:
-            total += len(chunk)
-            if total > limit:
-                raise too_large(limit)
-            at = 0
-            while at < len(chunk):
-                part = chunk[at : at + BATCH_BYTES - used] if at or len(chunk) > BATCH_BYTES - used else chunk
-                filling[used : used + len(part)] = part
-                used, at = used + len(part), at + len(part)
-                if used == BATCH_BYTES:
-                    if working is not None:
-                        await asyncio.shield(working)
-                    working = loop.run_in_executor(None, partial(absorb, memoryview(filling)))
-                    filling, spare, used = spare, filling, 0
+
+    async def pass_on(batch: memoryview) -> asyncio.Future[None]:
         if working is not None:
             await asyncio.shield(working)
-        working = loop.run_in_executor(None, partial(absorb, memoryview(filling)[:used]))
+        return loop.run_in_executor(None, partial(absorb, batch))
+
+    try:
+        try:
+            async for chunk in chunks:
+                total += len(chunk)
+                if total > limit:
+                    raise refusal
+                at = 0
+                while at < len(chunk):
+                    part = (
+                        chunk[at : at + BATCH_BYTES - used]
+                        if at or len(chunk) > BATCH_BYTES - used
+                        else chunk
+                    )
+                    filling[used : used + len(part)] = part
+                    used, at = used + len(part), at + len(part)
+                    if used == BATCH_BYTES:
+                        working = await pass_on(memoryview(filling))
+                        filling, spare, used = spare, filling, 0
+        except (ClientDisconnect, TooSlow, Unavailable):
+            if salvage:
+                working = await pass_on(memoryview(filling)[:used])
+                await asyncio.shield(working)
+            raise
+        working = await pass_on(memoryview(filling)[:used])
         await asyncio.shield(working)
     finally:
         if working is not None and not working.done():

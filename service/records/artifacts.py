@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import func, literal, or_, select
+from sqlalchemy import delete, func, literal, or_, select, update
 from sqlalchemy.orm import Session, undefer
 
-from service.records.models import PENDING, Artifact, ArtifactFile, Blob
+from service.records.models import PENDING, Artifact, ArtifactFile, Blob, DoomedBlob
 from service.records.pages import Page, cut, decode, encode, fetched, identifier
 from service.records.rows import batches, insert_new, values
 from service.records.types import HostileText, now
@@ -14,9 +14,25 @@ _LISTING = "artifacts"
 
 
 def add_blob(session: Session, project_id: str, sha256: str, bytes: int) -> bool:  # noqa: A002  as the column
-    """Note that the project holds this content; False when it did already."""
-    row = Blob(project_id=project_id, sha256=sha256, bytes=bytes, created_at=now())
-    return insert_new(session, Blob, [values(row)]) == 1
+    """Note that the project holds this content, and that it came in just now; False when it did already."""
+    moment = now()
+    row = Blob(project_id=project_id, sha256=sha256, bytes=bytes, created_at=moment)
+    held = update(Blob).where(Blob.project_id == project_id, Blob.sha256 == sha256).values(kept_at=moment)
+    while insert_new(session, Blob, [values(row)]) == 0:
+        # A collector may have dropped the row in between, and then it has to be added after all.
+        if session.scalar(held.returning(Blob.sha256)) is not None:
+            return False
+    return True
+
+
+def doomed(session: Session, sha256: str) -> bool:
+    """Whether this content is about to go, since no project held it."""
+    return session.get(DoomedBlob, sha256) is not None
+
+
+def spare(session: Session, sha256: str) -> None:
+    """Content that was about to go stays. Whoever is just removing it is waited for."""
+    session.execute(delete(DoomedBlob).where(DoomedBlob.sha256 == sha256))
 
 
 def find_blob(session: Session, project_id: str, sha256: str) -> Blob | None:
@@ -24,11 +40,18 @@ def find_blob(session: Session, project_id: str, sha256: str) -> Blob | None:
     return session.get(Blob, (project_id, sha256))
 
 
-def find_blobs(session: Session, project_id: str, shas: Iterable[str]) -> dict[str, Blob]:
-    """Those contents that this project holds, by their sha256."""
+def find_blobs(
+    session: Session, project_id: str, shas: Iterable[str], *, hold: bool = False
+) -> dict[str, Blob]:
+    """Those contents that this project holds, by their sha256.
+
+    With `hold` they stay until the transaction ends, which has to write what refers to them.
+    """
     found: dict[str, Blob] = {}
-    for batch in batches(dict.fromkeys(shas)):
+    for batch in batches(sorted(dict.fromkeys(shas))):
         query = select(Blob).where(Blob.project_id == project_id, Blob.sha256.in_(batch))
+        if hold:
+            query = query.order_by(Blob.sha256).with_for_update(key_share=True, read=True)
         found |= {blob.sha256: blob for blob in session.scalars(query)}
     return found
 

@@ -5,10 +5,12 @@ from service.records.artifacts import (
     add_blob,
     artifact,
     artifacts,
+    doomed,
     files,
     find_artifact,
     find_blob,
     find_blobs,
+    spare,
     unlisted,
 )
 from service.records.objects import add_objects, list_objects, object_at, objects
@@ -35,6 +37,7 @@ __all__ = [
     "checkpoint",
     "checkpoint_files",
     "checkpoints",
+    "doomed",
     "files",
     "find_artifact",
     "find_blob",
@@ -46,5 +49,6 @@ __all__ = [
     "recipe",
     "recipes",
     "recipes_called",
+    "spare",
     "unlisted",
 ]

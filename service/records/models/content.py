@@ -22,6 +22,7 @@ class Blob(OfProject, Base):
     """Content that this project holds; the bytes lie in the blob store under their sha256."""
 
     __tablename__ = "blobs"
+    __table_args__ = (Index(None, "sha256"),)
     project_id: Mapped[str] = mapped_column(ID, ForeignKey("projects.id"), primary_key=True)
     sha256: Mapped[str] = mapped_column(SHA256, primary_key=True)
     bytes: Mapped[int]
@@ -56,6 +57,7 @@ class Upload(OfProject, Base):
     id: Mapped[str] = mapped_column(ID, primary_key=True)
     protocol: Mapped[str] = mapped_column(HostileString(10))
     name: Mapped[str | None] = mapped_column(HostileText)  # as the client says
+    said: Mapped[str | None] = mapped_column(HostileText)  # `Upload-Metadata`, to be told again as it was
     bytes: Mapped[int]  # in all, as declared: they count against the quota from the beginning
     sha256: Mapped[str | None] = mapped_column(SHA256)  # as declared; once stored, what it is
     part_bytes: Mapped[int | None]  # of `parts`: of each but the last
@@ -101,6 +103,7 @@ class ArtifactFile(OfProject, Base):
     """One file of an artifact."""
 
     __tablename__ = "artifact_files"
+    __table_args__ = (Index(None, "project_id", "sha256"),)
     artifact_id: Mapped[str] = mapped_column(ID, ForeignKey("artifacts.id"), primary_key=True)
     ordinal: Mapped[int] = mapped_column(Integer, primary_key=True)
     name: Mapped[str]
@@ -147,6 +150,7 @@ class CheckpointFile(OfProject, Base):
     """One file of a checkpoint."""
 
     __tablename__ = "checkpoint_files"
+    __table_args__ = (Index(None, "project_id", "sha256"),)
     checkpoint_id: Mapped[str] = mapped_column(ID, ForeignKey("checkpoints.id"), primary_key=True)
     ordinal: Mapped[int] = mapped_column(Integer, primary_key=True)
     name: Mapped[str]
