@@ -4,17 +4,16 @@ It runs on threads of this process; credentials are those of nobody, in the vari
 """
 
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 import httpx
 import obstore
 import pytest
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from obstore.store import S3Store as ObjectStore
 from werkzeug.serving import BaseWSGIServer, make_server
 
@@ -53,11 +52,12 @@ class S3Server:
     endpoint: str = ""
     faults: list[Fault] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
-    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     _server: BaseWSGIServer | None = None
 
     def start(self) -> None:
         """On a free port."""
+        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app  # a second
+
         logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
         application = DomainDispatcherApplication(create_backend_app)
         self._server = make_server(
@@ -74,7 +74,7 @@ class S3Server:
 
     def bucket(self) -> str:
         """The name of a new bucket."""
-        name = f"bucket-{next(self._numbers)}"
+        name = f"bucket-{secrets.token_hex(8)}"
         httpx.put(f"{self.endpoint}/{name}").raise_for_status()
         return name
 

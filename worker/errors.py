@@ -12,8 +12,22 @@ class RowMissing(NinferError):
         super().__init__(f"the {what} {name} is not in the database")
 
 
+class MayPass(Exception):
+    """Reading failed in a way that may be over soon; no `NinferError`, which a pass would make a finding of."""
+
+    passing = True
+
+    def __init__(self, error: NinferError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class LeftToOthers(BaseException):
+    """Work that a newer ninfer-gate has planned while one is alive: it goes back in line, and nobody records that it failed."""
+
+
 class PlanChanged(NinferError):
-    """A job whose shards were cut from another list of tasks than this worker makes."""
+    """A job whose shards were cut from another list of tasks than this worker makes; it is begun anew, for some times."""
 
     code = "plan_changed"
 
@@ -51,3 +65,14 @@ class ContentDamaged(NinferError):
 
     def __init__(self, name: str, change: str) -> None:
         super().__init__(f"{name} is damaged in the store: {change}")
+
+
+class ContentMisread(NinferError):
+    """Content that a pass read otherwise than it lies in the store: on its way here, or in the cache, it was damaged."""
+
+    code = "content_misread"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} was read with bytes that the store does not have; nothing is said of it: start the job again"
+        )

@@ -1,6 +1,5 @@
 """A bucket of an S3-compatible server: objects by key, each put whole or not at all, every failure with a name."""
 
-import asyncio
 import hashlib
 import re
 import time
@@ -8,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import obstore
 import structlog
@@ -25,13 +24,12 @@ if TYPE_CHECKING:
 
 from ninfer_core.errors import CannotRead
 from ninfer_core.io import ByteSource, read
-from service.blobs.errors import StoreAway, StoreAwayForWriting, WrongContent
+from service.blobs.errors import StoreAway, StoreAwayForWriting
+from service.blobs.sending import BLOCK_BYTES, Outgoing, require
 from service.blobs.waiting import Check, answer, never
 
 log = structlog.get_logger()
 
-BLOCK_BYTES: Final = 8 << 20  # read, or put, in one request
-_MAX_PARTS: Final = 9_000  # of one object; S3 takes 10,000
 _AT_ONCE: Final = 3  # parts of one object on their way; each is in memory
 _DELETED_AT_ONCE: Final = 1_000
 _SEEN_SECONDS: Final = 60.0
@@ -138,7 +136,7 @@ class Bucket:
             get = partial(_read, source)
             self.put_pieces(key, Outgoing(source.size, sha256, get))
 
-    def put_pieces(self, key: str, pieces: "Outgoing") -> None:
+    def put_pieces(self, key: str, pieces: Outgoing) -> None:
         """Put what is sent; nothing of it is there when that fails. Raises: as `put`."""
         try:
             self._ask(
@@ -230,48 +228,3 @@ async def _next(stream: Any) -> Any:
 
 def _read(source: ByteSource, start: int, stop: int) -> bytes:
     return read(source, start, stop - start)
-
-
-def require(sha256: str, size: int, found: str, found_size: int) -> None:
-    """Raises: WrongContent."""
-    if (sha256, size) != (found, found_size):
-        raise WrongContent(
-            f"{size:,} bytes with sha256 {sha256}", f"{found_size:,} bytes with sha256 {found}"
-        )
-
-
-class Outgoing:
-    """Content on its way to a bucket, read piece by piece and hashed; it ends well only when its digest is right."""
-
-    def __init__(self, size: int, sha256: str, get: Callable[[int, int], bytes | memoryview]) -> None:
-        """`get` gives the bytes from one offset to before another; it is called on a thread of its own."""
-        self.piece_bytes = max(BLOCK_BYTES, -(-size // _MAX_PARTS >> 20) << 20)
-        self.size = size
-        self._sha256, self._get = sha256, get
-        self._hash = hashlib.sha256()
-        self._at = 0
-        self._stopped = False
-
-    def stop(self) -> None:
-        """Let it fail at its next piece."""
-        self._stopped = True
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes | memoryview:
-        piece = await asyncio.get_running_loop().run_in_executor(None, self._next)
-        if piece is None:
-            raise StopAsyncIteration
-        return piece
-
-    def _next(self) -> bytes | memoryview | None:
-        if self._stopped:
-            raise StoreAwayForWriting("it was told to stop")
-        if self._at == self.size:
-            require(self._sha256, self.size, self._hash.hexdigest(), self._at)
-            return None
-        piece = self._get(self._at, min(self.size, self._at + self.piece_bytes))
-        self._hash.update(piece)
-        self._at += len(piece)
-        return piece

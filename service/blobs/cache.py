@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from service import metrics
-from service.blobs.bucket import BLOCK_BYTES
+from service.blobs.sending import BLOCK_BYTES
 
 _PIECE_BYTES: Final = 256 << 10
 _DIGEST_BYTES: Final = 32

@@ -5,8 +5,9 @@ import threading
 
 from ninfer_core.errors import CannotRead, CutShort
 from ninfer_core.io import Buffer, printable_name
-from service.blobs.bucket import BLOCK_BYTES, Bucket, Found, Replaced
+from service.blobs.bucket import Bucket, Found, Replaced
 from service.blobs.cache import Cache
+from service.blobs.sending import BLOCK_BYTES
 
 
 class RemoteFile:

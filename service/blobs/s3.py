@@ -22,11 +22,12 @@ import structlog
 from ninfer_core.containers.publish import NewFile
 from ninfer_core.errors import CannotRead, CannotWrite
 from ninfer_core.io import ByteSource, DiskFile
-from service.blobs.bucket import BLOCK_BYTES, Bucket, Found, Missing, Outgoing
+from service.blobs.bucket import Bucket, Found, Missing
 from service.blobs.cache import Cache
 from service.blobs.errors import StoreAway, WrongContent, not_written
 from service.blobs.local import job_named, sha256_named
 from service.blobs.remote import RemoteFile
+from service.blobs.sending import BLOCK_BYTES, Outgoing
 from service.blobs.spool import Spool
 
 log = structlog.get_logger()

@@ -1,4 +1,4 @@
-"""The databases of `tests/databases.py` for every test of the service."""
+"""The databases of `tests/databases.py`, and the server of `tests/s3.py`, for every test of the service."""
 
 from tests.databases import (
     database,
@@ -9,6 +9,7 @@ from tests.databases import (
     sqlite_template,
     sqlite_url,
 )
+from tests.s3 import s3, s3_server, s3_settings
 
 __all__ = [
     "database",
@@ -16,6 +17,9 @@ __all__ = [
     "empty_url",
     "postgres_server",
     "postgresql_url",
+    "s3",
+    "s3_server",
+    "s3_settings",
     "sqlite_template",
     "sqlite_url",
 ]

@@ -14,13 +14,11 @@ from ninfer_core.io import read
 from service.blobs import PartStore, S3Store, WrongContent, open_store
 from service.blobs import bucket as buckets
 from service.settings import Settings
-from tests.s3 import S3Server, s3, s3_server, s3_settings
-
-__all__ = ["s3", "s3_server", "s3_settings"]
+from tests.s3 import S3Server
 
 CONTENT = b"weights of a network" * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
-LARGE = os.urandom(1 << 20) * 20 + b"end"
+LARGE = os.urandom(1 << 20) * 9 + b"end"
 LARGE_SHA256 = hashlib.sha256(LARGE).hexdigest()
 JOB = "ab" * 16
 UPLOAD = "cd" * 16
@@ -86,7 +84,7 @@ def test_what_is_put_is_there_and_can_be_read_anywhere(
 
 def test_promoted_parts(store: S3Store, s3: S3Server, s3_settings: dict[str, Any]) -> None:
     bucket = bucket_of(s3_settings)
-    cut = 9 << 20
+    cut = 6 << 20
     for number, part in ((2, LARGE[cut:]), (1, LARGE[:cut])):
         address = store.presign_put(UPLOAD, number, 60)
         assert address.startswith(s3.endpoint)

@@ -6,10 +6,17 @@ from pathlib import Path
 import pytest
 
 from tests.databases import KINDS, postgres_server, postgresql_url
+from tests.s3 import s3, s3_server, s3_settings
 from tests.worker.material import Material, make
 from tests.worker.rig import Rig, rig
 
-__all__ = ["postgres_server", "postgresql_url"]  # fixtures that others here ask for
+__all__ = [
+    "postgres_server",
+    "postgresql_url",
+    "s3",
+    "s3_server",
+    "s3_settings",
+]  # fixtures that others here ask for
 
 
 @pytest.fixture(scope="session")
