@@ -1,14 +1,17 @@
 """The client side of the durable engine: work is put in line here by name, whoever runs it.
 
-With `worker.runtime` the only module that knows which engine it is. A workflow's id is ours: the job's id, what `listing_id` says
-for reading an artifact's directory, and for shards what `shard_id` does; putting an id in line twice does nothing.
+With `worker.runtime` the only module that knows which engine it is. A workflow's id is ours: what `job_workflow_id`, `shard_id`
+and, for reading an artifact's directory, `listing_id` say; putting an id in line twice does nothing.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, EnqueueOptions
+
+from service.lanes import BULK, HIGHEST_PRIORITY, INTERACTIVE
 
 APPLICATION: Final = "ninfer-gate"
 # Never changed lightly: the engine hands work only to workers of the version that it was put in line with.
@@ -17,6 +20,7 @@ APPLICATION_VERSION: Final = "1"
 QUEUE_JOBS: Final = "jobs"
 QUEUE_SHARDS: Final = "shards"
 QUEUE_LISTINGS: Final = "listings"
+QUEUE_TRANSFERS: Final = "transfers"  # what moves whole files: nothing else waits for a place behind it
 
 VERIFY: Final = "verify"
 CONVERT: Final = "convert"
@@ -39,6 +43,9 @@ QUEUES: Final = {
     CONVERT_SHARD: QUEUE_SHARDS,
     COMPARE_SHARD: QUEUE_SHARDS,
 }
+# Each has a second one for bulk work; the engine's own order inside a queue is by priority, then age.
+_IN_LANES: Final = frozenset((QUEUE_JOBS, QUEUE_SHARDS))
+_BULK_SUFFIX: Final = "_bulk"
 
 # What the engine says of a workflow; any other word means that it will go on.
 SUCCESS: Final = "SUCCESS"
@@ -46,6 +53,19 @@ GAVE_UP: Final = "MAX_RECOVERY_ATTEMPTS_EXCEEDED"
 ENDED: Final = frozenset((SUCCESS, GAVE_UP, "ERROR", "CANCELLED"))
 _PENDING: Final = "PENDING"
 _BATCH: Final = 500
+_AFTER_ALL: Final = HIGHEST_PRIORITY + 1  # the engine's own priorities begin with 1, which goes first
+_SHARD: Final = re.compile(r"(?P<job>[0-9a-z]{1,32})(\.(?P<epoch>[0-9]{1,9}))?-(?P<number>[0-9]{1,9})")
+
+
+def queue_of(workflow: str, lane: str = INTERACTIVE) -> str:
+    """The queue that a workflow goes into."""
+    queue = QUEUES[workflow]
+    return queue + _BULK_SUFFIX if lane == BULK and queue in _IN_LANES else queue
+
+
+def lane_queues(queue: str) -> tuple[str, str]:
+    """The queues of both lanes."""
+    return queue, queue + _BULK_SUFFIX
 
 
 def listing_id(artifact_id: str, attempt: int = 0) -> str:
@@ -53,9 +73,20 @@ def listing_id(artifact_id: str, attempt: int = 0) -> str:
     return f"list-{artifact_id}-{attempt}" if attempt else f"list-{artifact_id}"
 
 
-def shard_id(job_id: str, number: int) -> str:
+def job_workflow_id(job_id: str, epoch: int = 0) -> str:
+    """Id of a job's workflow; each epoch after the first has one of its own, since an ended workflow stays ended."""
+    return f"{job_id}.{epoch}" if epoch else job_id
+
+
+def shard_id(job_id: str, number: int, epoch: int = 0) -> str:
     """Id of the workflow of one shard of a job."""
-    return f"{job_id}-{number}"
+    return f"{job_workflow_id(job_id, epoch)}-{number}"
+
+
+def shard_of(workflow_id: str) -> tuple[str, int, int] | None:
+    """(job, number, epoch) of a shard's workflow; None for what is no shard."""
+    found = _SHARD.fullmatch(workflow_id)
+    return None if found is None else (found["job"], int(found["number"]), int(found["epoch"] or 0))
 
 
 def prepare(engine_url: str) -> None:
@@ -80,14 +111,17 @@ class Queue:
         workflow: str,
         id: str,  # noqa: A002  the engine's own word
         *args: str | int,
+        lane: str = INTERACTIVE,
+        priority: int = 0,
         delay_seconds: float | None = None,
     ) -> None:
         """Put `workflow` in line under `id`, at once or later; an id that the engine knows is left as it is."""
         options = EnqueueOptions(
             workflow_name=workflow,
-            queue_name=QUEUES[workflow],
+            queue_name=queue_of(workflow, lane),
             workflow_id=id,
             app_version=APPLICATION_VERSION,
+            priority=_AFTER_ALL - priority,
         )
         if delay_seconds is not None:
             options["delay_seconds"] = delay_seconds
@@ -117,7 +151,7 @@ class Queue:
         """Put a workflow that nobody runs any more back in line; an ended one stays ended."""
         workflow = self._client.retrieve_workflow(id).get_status()
         if workflow.status == _PENDING:
-            self._client.resume_workflow(id, queue_name=QUEUES.get(workflow.name))
+            self._client.resume_workflow(id, queue_name=workflow.queue_name or QUEUES.get(workflow.name))
 
     def forget(self, older_than_seconds: float) -> int:
         """Delete what ended that long ago, at most some hundreds; what came of it is in our own tables."""
@@ -132,6 +166,10 @@ class Queue:
         if ended:
             self._client.delete_workflows([item.workflow_id for item in ended])
         return len(ended)
+
+    def require_ready(self) -> None:
+        """Ask for anything at all. Raises: whatever the database's driver does when it cannot be reached or has no tables."""
+        self._client.list_workflows(limit=1, load_input=False, load_output=False)
 
     def close(self) -> None:
         """Close the connections."""

@@ -3,6 +3,7 @@
 import functools
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,10 @@ from typing import Any
 
 import structlog
 from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
+from sqlalchemy.exc import SQLAlchemyError
 
+from service import admission, tracing
+from service.parts import Parts
 from service.queue import (
     APPLICATION,
     APPLICATION_VERSION,
@@ -22,12 +26,17 @@ from service.queue import (
     QUEUE_JOBS,
     QUEUE_LISTINGS,
     QUEUE_SHARDS,
+    QUEUE_TRANSFERS,
+    QUEUES,
     SCHEME,
     SELFCHECK,
     VERIFY,
     VERIFY_SHARD,
+    lane_queues,
 )
+from worker import measures
 from worker.context import Answer, Context
+from worker.errors import LeftToOthers
 from worker.patience import passing, patiently
 from worker.workflows.compare import compare, compare_shard
 from worker.workflows.convert import convert, convert_shard
@@ -38,11 +47,14 @@ from worker.workflows.verify import verify, verify_shard
 
 log = structlog.get_logger()
 
-_PARENTS = 4  # jobs that wait for their shards here at a time
+_PARENTS = 4  # jobs of one lane that wait for their shards here at a time
+_TRANSFERS = 2
+_OF_JOBS = (QUEUE_JOBS, QUEUE_TRANSFERS)
 _POLL_SECONDS = 0.2
 _JOIN_SECONDS = 5.0
-# How often a job, or a shard, may take its worker down with it before nobody begins it again.
-_JOB_ATTEMPTS, _SHARD_ATTEMPTS, _ONE_STEP_ATTEMPTS = 100, 20, 5
+# A worker's end is counted by what it had really begun, in our own tables; the engine's count is of all that it had claimed.
+_ATTEMPTS = 1_000_000
+_LISTING_ATTEMPTS = 20
 
 
 class Unrecorded(BaseException):
@@ -55,10 +67,17 @@ class Engine:
     def __init__(self, engine_url: str, executor_id: str, threads: int, dead_after: float) -> None:
         self.executor_id = executor_id
         # Shards that may be claimed here: one more than there are threads, so that none waits for the next look.
-        self._places = {QUEUE_JOBS: _PARENTS, QUEUE_SHARDS: threads + 1, QUEUE_LISTINGS: 1}
+        self._places = {
+            **dict.fromkeys(lane_queues(QUEUE_JOBS), _PARENTS),
+            **dict.fromkeys(lane_queues(QUEUE_SHARDS), threads + 1),
+            QUEUE_LISTINGS: 1,
+            QUEUE_TRANSFERS: _TRANSFERS,
+        }
         self._check: Callable[[], None] = lambda: None
+        self._parts: Parts | None = None
         self._running: Counter[str] = Counter()
         self._changed = threading.Condition()
+        self.left: set[str] = set()  # workflows that a newer version is to run
         _quieten()
         config: DBOSConfig = {
             "name": APPLICATION,
@@ -77,16 +96,16 @@ class Engine:
 
     def launch(self, context: Context) -> None:
         """Take up work. Raises: SQLAlchemyError."""
-        self._register(VERIFY, _JOB_ATTEMPTS, functools.partial(verify, context, self))
-        self._register(CONVERT, _JOB_ATTEMPTS, functools.partial(convert, context, self))
-        self._register(COMPARE, _JOB_ATTEMPTS, functools.partial(compare, context, self))
-        self._register(SELFCHECK, _ONE_STEP_ATTEMPTS, functools.partial(selfcheck, context, self))
-        self._register(SCHEME, _ONE_STEP_ATTEMPTS, functools.partial(scheme, context, self))
-        self._register(LIST_OBJECTS, _SHARD_ATTEMPTS, functools.partial(list_objects, context, self))
-        self._register(VERIFY_SHARD, _SHARD_ATTEMPTS, functools.partial(verify_shard, context, self))
-        self._register(CONVERT_SHARD, _SHARD_ATTEMPTS, functools.partial(convert_shard, context, self))
-        self._register(COMPARE_SHARD, _SHARD_ATTEMPTS, functools.partial(compare_shard, context, self))
-        self._check = context.watch.check
+        self._register(VERIFY, _ATTEMPTS, functools.partial(verify, context, self))
+        self._register(CONVERT, _ATTEMPTS, functools.partial(convert, context, self))
+        self._register(COMPARE, _ATTEMPTS, functools.partial(compare, context, self))
+        self._register(SELFCHECK, _ATTEMPTS, functools.partial(selfcheck, context, self))
+        self._register(SCHEME, _ATTEMPTS, functools.partial(scheme, context, self))
+        self._register(LIST_OBJECTS, _LISTING_ATTEMPTS, functools.partial(list_objects, context, self))
+        self._register(VERIFY_SHARD, _ATTEMPTS, functools.partial(verify_shard, context, self))
+        self._register(CONVERT_SHARD, _ATTEMPTS, functools.partial(convert_shard, context, self))
+        self._register(COMPARE_SHARD, _ATTEMPTS, functools.partial(compare_shard, context, self))
+        self._check, self._parts = context.watch.check, context.parts
         DBOS.launch()
         self._bound_claims()
         for queue in self._places:
@@ -101,7 +120,8 @@ class Engine:
         """See `Steps.step`."""
         # Waited for in here, and not by the engine's own retries: these have an end, and then the job ends with them.
         try:
-            return DBOS.run_step({"name": name}, lambda: patiently(work, self._check))
+            with tracing.span(f"step {name}"):
+                return DBOS.run_step({"name": name}, lambda: patiently(work, self._check))
         except Exception as error:
             if not passing(error):
                 raise
@@ -113,9 +133,10 @@ class Engine:
         """Begin nothing any more."""
         for event in self._dbos.background_thread_stop_events:
             event.set()
+        end = time.monotonic() + _JOIN_SECONDS  # for all of them: each may wait for its database
         for thread in threading.enumerate():
             if thread.name.startswith("queue-worker-"):
-                thread.join(_JOIN_SECONDS)
+                thread.join(max(0.0, end - time.monotonic()))
 
     def wait_idle(self, seconds: float) -> bool:
         """Whether, within this time, nothing was running."""
@@ -154,16 +175,32 @@ class Engine:
     def _register(self, name: str, attempts: int, function: Callable[..., None]) -> None:
         @DBOS.workflow(name=name, max_recovery_attempts=attempts)
         def workflow(*args: str | int) -> None:
-            with self._counted():
-                function(*args)
+            with self._counted() as id_, measures.workflow(name, *args):
+                try:
+                    function(*args)
+                except LeftToOthers:
+                    self.left.add(id_)
+                    raise
+                if QUEUES[name] in _OF_JOBS and self._parts is not None:
+                    measures.ended(self._parts.database, str(args[0]))
+                    self._admit()
+
+    def _admit(self) -> None:
+        """Let others have the place that a job of their project has left."""
+        if self._parts is None:
+            return
+        try:
+            admission.admit_waiting(self._parts)
+        except SQLAlchemyError as error:  # the sweep does it then
+            log.warning("admission.failed", error=str(error))
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
+    def _counted(self) -> Iterator[str]:
         id_ = DBOS.workflow_id or ""
         with self._changed:
             self._running[id_] += 1
         try:
-            yield
+            yield id_
         finally:
             with self._changed:
                 self._running[id_] -= 1

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ninfer_core.errors import NinferError
-from service import logs
+from service import logs, metrics, tracing
 from service.records.database import Database, head, revision
 from service.records.errors import DatabaseUnreachable
 from service.settings import Settings
@@ -27,9 +27,16 @@ def start(beat_fd: int | None) -> int:
     logs.configure(settings.log_json)
     try:
         _require_tables(settings)
+        tracing.start(settings, "worker")
         life = Life(settings, beat_fd)
+        logs.configure(settings.log_json, executor=life.executor_id)
         hear_signals(life.stop)
-        return life.run()
+        stop_metrics = metrics.serve(settings)
+        try:
+            return life.run()
+        finally:
+            stop_metrics()
+            tracing.stop()
     except (NinferError, SQLAlchemyError, OSError) as error:
         log.debug("worker.failed", exc_info=True)
         return _cannot(str(error))

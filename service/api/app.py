@@ -11,7 +11,9 @@ from service.api.edges import Edges
 from service.api.parameters import CallerParam
 from service.api.routes import (
     artifacts,
+    audit,
     blobs,
+    campaigns,
     checkpoints,
     comparisons,
     conversions,
@@ -19,6 +21,8 @@ from service.api.routes import (
     health,
     jobs,
     metrics,
+    oidc,
+    project,
     provenance,
     recipes,
     registry,
@@ -26,6 +30,8 @@ from service.api.routes import (
     schemes,
     selfchecks,
     targets,
+    tokens,
+    trusts,
     uploads,
 )
 from service.api.seen import Seen
@@ -63,7 +69,13 @@ def create_app(settings: Settings, database: Database, store: Blobs, queue: Enqu
         selfchecks,
         schemes,
         provenance,
+        campaigns,
         registry,
+        project,
+        tokens,
+        trusts,
+        oidc,
+        audit,
         health,
         metrics,
     ):

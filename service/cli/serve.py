@@ -15,7 +15,7 @@ import uvicorn
 
 from ninfer_core import __version__
 from ninfer_core.errors import CannotRead
-from service import logs
+from service import logs, tracing
 from service.cli.failures import Task, guarded
 from service.cli.settings import changed_settings
 from service.protocol import BoundedHttp
@@ -50,6 +50,7 @@ def _serve(settings: Settings, with_worker: bool) -> int:
     from service.records.database import Database, migrate
 
     logs.configure(settings.log_json)
+    tracing.start(settings, "api")
     os.makedirs(settings.data, mode=0o700, exist_ok=True)
     migrate(settings.records_url)
     queue.prepare(settings.engine_url)
@@ -81,6 +82,7 @@ def _serve(settings: Settings, with_worker: bool) -> int:
             supervisor.stop()
         client.close()
         database.close()
+        tracing.stop()
     log.info("service.stopped")
     return 0
 

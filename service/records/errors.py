@@ -47,6 +47,29 @@ class DatabaseNewer(RecordsError):
         self.revision = revision
 
 
+class DatabaseNotEmpty(RecordsError):
+    """A database that a restore was to fill, and that has tables."""
+
+    code = "database_not_empty"
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"the database {address} has tables already; a backup is restored into an empty one")
+        self.address = address
+
+
+class RevisionOther(RecordsError):
+    """Tables of another version than this one's; `revision` is theirs, None where there are none."""
+
+    code = "database_other_revision"
+
+    def __init__(self, address: str, revision: str | None, needed: str) -> None:
+        have = "has no tables" if revision is None else f"is at revision {revision}"
+        super().__init__(
+            f"the database {address} {have}, this version needs {needed}; run `ninfer-gate migrate`"
+        )
+        self.revision = revision
+
+
 class ReferencesBroken(RecordsError):
     """Rows that refer to rows that are not there, found at the end of a migration on SQLite."""
 

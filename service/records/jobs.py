@@ -1,12 +1,24 @@
 """Queries over jobs. A job is open while it is `queued` or `running`; its final state is set once and never changes."""
 
+import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
+from ninfer_core.identity import DIGEST_PREFIX
 from service.records.events import OPEN, add_event, events, locked, require_open
-from service.records.models import Artifact, Comparison, Conversion, Job, Run, SchemeCheck, SelfCheck
+from service.records.models import (
+    Artifact,
+    Comparison,
+    Conversion,
+    Job,
+    JobContent,
+    Run,
+    SchemeCheck,
+    SelfCheck,
+)
 from service.records.pages import Page, cut, decode, encode, fetched, identifier
 from service.records.rows import insert_new, values
 from service.records.shards import (
@@ -14,6 +26,7 @@ from service.records.shards import (
     advance,
     drop_outcomes,
     finish_shard,
+    last_shard_at,
     outcomes,
     plan,
     progress,
@@ -34,9 +47,11 @@ __all__ = [
     "advance",
     "begin",
     "by_key",
+    "contents_of",
     "events",
     "finish",
     "finish_shard",
+    "last_shard_at",
     "get",
     "job",
     "jobs",
@@ -57,6 +72,9 @@ __all__ = [
 
 FINAL: Final = ("passed", "failed", "incomplete", "error", "cancelled")
 _LISTING = "jobs"
+# Members of a request that name an artifact, a recipe or a target by its digest, which have files or rows of their own.
+_NO_CONTENT: Final = frozenset(("artifact", "recipe", "target", "a", "b"))
+_DIGEST: Final = re.compile(f"{DIGEST_PREFIX}[0-9a-f]{{64}}")
 
 
 def add(session: Session, job: Job) -> Job:
@@ -68,8 +86,28 @@ def add(session: Session, job: Job) -> Job:
     if stored is None:
         raise RuntimeError("a job was neither stored nor found")
     if new:
+        owner = {"project_id": stored.project_id, "job_id": stored.id}
+        named = sorted(contents_of(stored.request))
+        insert_new(session, JobContent, [{**owner, "sha256": sha256} for sha256 in named])
         add_event(session, stored, "state:queued", "state", {"state": stored.state})
     return stored
+
+
+def contents_of(request: Mapping[str, Any]) -> frozenset[str]:
+    """The sha256 of all content that a job's request names.
+
+    Of a member that nobody thought of here, too much is kept rather than too little.
+    """
+    found, rest = set(), [value for name, value in request.items() if name not in _NO_CONTENT]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, dict):
+            rest += value.values()
+        elif isinstance(value, list):
+            rest += value
+        elif isinstance(value, str) and _DIGEST.fullmatch(value):
+            found.add(value.removeprefix(DIGEST_PREFIX))
+    return frozenset(found)
 
 
 def by_key(session: Session, project_id: str, key: str) -> Job | None:
@@ -127,10 +165,13 @@ def open_of_type(session: Session, project_id: str, type: str, limit: int) -> li
     return list(session.scalars(query.order_by(Job.id.desc()).limit(limit)))
 
 
-def begin(session: Session, job_id: str) -> bool:
-    """Let a queued job run; whether it is running now, also when it was before. False for one that is over."""
+def begin(session: Session, job_id: str, epoch: int | None = None) -> bool:
+    """Let a queued job run; whether it is running now, also when it was before. False for one that is over.
+
+    With `epoch` only while the job is in that one.
+    """
     found = locked(session, job_id)
-    if found is None or found.state not in OPEN:
+    if found is None or found.state not in OPEN or (epoch is not None and found.epoch != epoch):
         return False
     if found.state == "queued":
         found.state = "running"
@@ -160,15 +201,16 @@ def finish(
     *,
     artifact_id: str | None = None,
     error: dict[str, Any] | None = None,
+    epoch: int | None = None,
 ) -> bool:
     """Set the final state, unless there is one; whether this call did. What came of it must be stored before.
 
-    Raises: ValueError for a state that is not final.
+    With `epoch` only while the job is in that one. Raises: ValueError for a state that is not final.
     """
     if state not in FINAL:
         raise ValueError(f"{state!r} is not a final state")
     found = locked(session, job_id)
-    if found is None or found.state not in OPEN:
+    if found is None or found.state not in OPEN or (epoch is not None and found.epoch != epoch):
         return False
     found.state = state
     found.finished_at = now()

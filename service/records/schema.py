@@ -1,6 +1,6 @@
 """Bringing the tables up to date: Alembic, configured here, with the migrations of the installed package."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from service.records import connections, profiles
-from service.records.errors import DatabaseNewer, DatabaseUnreachable, ReferencesBroken
+from service.records.errors import DatabaseNewer, DatabaseNotEmpty, DatabaseUnreachable, ReferencesBroken
 from service.records.models import DEFAULT_PROJECT, Project
 from service.records.types import now
 
@@ -82,6 +82,27 @@ def migrate(url: str) -> Migrated:
     finally:
         engine.dispose()
     return Migrated(before, head())
+
+
+def build(url: str, revision: str, fill: Callable[[Connection], None]) -> None:
+    """Make the tables of an earlier or the current `revision` in a database without any, and let `fill` write into them.
+
+    All of it or nothing. Raises: DatabaseUnreachable, DatabaseNotEmpty, DatabaseNewer, ReferencesBroken.
+    """
+    engine = connections.engine(url)
+    try:
+        with _alone(engine, connections.shown(url)) as connection:
+            if current(connection) is not None:
+                raise DatabaseNotEmpty(connections.shown(url))
+            config = configuration(connection)
+            if revision not in {
+                script.revision for script in ScriptDirectory.from_config(config).walk_revisions()
+            }:
+                raise DatabaseNewer(revision)
+            command.upgrade(config, revision)
+            fill(connection)
+    finally:
+        engine.dispose()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Select, case, func, select, update
@@ -11,6 +12,7 @@ from service.records.errors import NoOutcomes
 from service.records.events import add_event, locked
 from service.records.models import Job, Shard
 from service.records.rows import batches, insert_new, values
+from service.records.types import now
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,11 @@ def plan(
     bytes: int,  # noqa: A002  as the column
     rows: Sequence[Shard],
     digest: str | None = None,
+    planned_by: str | None = None,
 ) -> list[Shard]:
     """Store the plan, unless there is one: the first stands. The stored shards; they may be none.
 
-    `digest` is that of the list of tasks that the shards were cut from.
+    `digest` is that of the list of tasks that the shards were cut from, `planned_by` the version that made the list.
     """
     job = locked(session, job_id)
     if job is not None and job.objects is None:
@@ -42,6 +45,7 @@ def plan(
         job.objects = objects
         job.bytes = bytes
         job.plan = digest
+        job.planned_by = planned_by
         session.flush()
     return shards(session, job_id)
 
@@ -107,8 +111,10 @@ def finish_shard(
     found.outcomes = outcomes
     found.segment = segment
     found.produced = produced
+    found.finished_at = now()
     session.flush()
-    add_event(session, job, f"shard:{number}", "progress", asdict(progress(session, job_id)))
+    key = f"shard:{number}.{job.epoch}" if job.epoch else f"shard:{number}"
+    add_event(session, job, key, "progress", asdict(progress(session, job_id)))
     return True
 
 
@@ -127,6 +133,11 @@ def segment(session: Session, job_id: str, number: int) -> Any:
     return session.scalar(
         select(Shard.segment).where(Shard.job_id == job_id, Shard.number == number, Shard.done.is_(True))
     )
+
+
+def last_shard_at(session: Session, job_id: str) -> datetime | None:
+    """When the last of a job's shards was done; None for none."""
+    return session.scalar(select(func.max(Shard.finished_at)).where(Shard.job_id == job_id))
 
 
 def drop_outcomes(session: Session, job_id: str) -> None:

@@ -4,22 +4,30 @@ import functools
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
+
+from ninfer_core import __version__
 from ninfer_core.errors import OutOfStep
 from ninfer_core.findings import Findings
 from ninfer_core.verify.outcomes import Encoded, Outcome, from_json, to_json
 from ninfer_core.verify.task import Task, shards
 from service.queue import ENDED as ENGINE_ENDED
-from service.queue import GAVE_UP, shard_id
-from service.records import jobs
+from service.queue import shard_id
+from service.records import attempts, jobs
 from service.records.models import Job, Shard
+from worker import measures, plans
+from worker.company import SUSPECT
 from worker.context import DONE, ENDED, GIVEN_UP, INTERNAL, Answer, Context, Steps
 from worker.errors import RowMissing
 from worker.produced import Told, told
+from worker.watch import Cancelled, goes_on
 
 Document = dict[str, Any]  # an outcome as JSON
+_WAIT = "wait"
 _SOONEST, _LATEST = 0.05, 0.5  # seconds between two looks at the shards
 _ENGINE_EVERY = 3.0  # seconds between two looks at what the engine says of those that are not done
 
@@ -37,28 +45,54 @@ def follow(
     last: tuple[str, Work],
     put_in_line: Work | None = None,
 ) -> None:
-    """Do the steps of a job one after the other, until one says that the job has ended; `workflow` is that of its shards.
-
-    `put_in_line` stands for every shard going in line.
-    """
-    work: tuple[tuple[str, Work], ...] = (
-        ("begin", begin),
-        ("plan", plan),
-        ("put in line", put_in_line or functools.partial(every_shard, workflow)),
-        ("wait", functools.partial(wait, workflow)),
-        last,
+    """Do the steps of a job that has shards; `workflow` is that of its shards, `put_in_line` stands for all of them going in line."""
+    in_turn(
+        context,
+        steps,
+        job_id,
+        (
+            ("begin", begin),
+            ("plan", plan),
+            ("put in line", put_in_line or functools.partial(every_shard, workflow)),
+            (_WAIT, functools.partial(wait, workflow)),
+            last,
+        ),
     )
+
+
+def in_turn(context: Context, steps: Steps, job_id: str, work: Sequence[tuple[str, Work]]) -> None:
+    """Do the steps of a job one after the other, until one says that the job has ended."""
+    first = True
+
+    def doing(name: str, step: Work) -> Answer:
+        # Steps before it have an answer: unless it is the first of all, a worker that had the job ended in this one.
+        nonlocal first
+        suspect, first = first and name not in (work[0][0], _WAIT), False
+        if suspect and _too_often(context, job_id, name):
+            return ENDED
+        return step(context, job_id)
+
     for name, step in work:
-        doing = functools.partial(context.answering, job_id, functools.partial(step, context, job_id))
-        if steps.step(name, doing)["ended"]:
+        answer = functools.partial(context.answering, job_id, functools.partial(doing, name, step))
+        if steps.step(name, answer)["ended"]:
             break
     context.forget(job_id)
+
+
+def _too_often(context: Context, job_id: str, name: str) -> bool:
+    """Count that a step begins which may have ended a worker; whether it has done so too often, and the job ends with that."""
+    count = context.write(job_id, attempts.begin_step, job_id, f"{name}.{context.epoch}")
+    if count < context.settings.max_attempts:
+        return False
+    detail = f"the step `{name}` was begun {count} times, and each time its worker ended before it did"
+    context.fail(job_id, GIVEN_UP, detail)
+    return True
 
 
 def begin(context: Context, job_id: str) -> Answer:
     """The job runs now, or it has ended before anything began."""
     with context.database.write() as session:
-        return DONE if jobs.begin(session, job_id) else ENDED
+        return DONE if jobs.begin(session, job_id, context.epoch) else ENDED
 
 
 def cut(
@@ -99,7 +133,7 @@ def cut(
 def save_plan(context: Context, job_id: str, objects: int, planned: list[Shard], digest: str) -> Answer:
     """Store the shards, unless others are stored already: then those count."""
     size = sum(shard.bytes for shard in planned)
-    context.write(job_id, jobs.plan, job_id, objects, size, planned, digest)
+    context.write(job_id, jobs.plan, job_id, objects, size, planned, digest, __version__)
     return DONE
 
 
@@ -112,17 +146,20 @@ def every_shard(workflow: str, context: Context, job_id: str) -> Answer:
 def _enqueue(context: Context, workflow: str, job_id: str, numbers: Iterable[int]) -> None:
     for number in numbers:
         context.watch.check()
-        context.queue.enqueue(workflow, shard_id(job_id, number), job_id, number)
+        context.queue.enqueue(
+            workflow, shard_id(job_id, number, context.epoch), job_id, number, context.epoch
+        )
 
 
 def wait(workflow: str, context: Context, job_id: str) -> Answer:
     """Until every shard is done, or the job has ended. Our own tables are asked, so that it can stop at any moment."""
     pause, asked_at = _SOONEST, time.monotonic()
-    with context.watch.ticket(job_id) as ticket:
+    with context.ticket(job_id) as ticket:
         while True:
             ticket.check()
-            if context.job(job_id).state not in jobs.OPEN:
-                return ENDED
+            context.watch.require_staying()
+            if not goes_on(context.job(job_id), context.epoch):
+                raise Cancelled
             waiting = _waiting(context, job_id)
             if not waiting:
                 return DONE
@@ -140,21 +177,19 @@ def _waiting(context: Context, job_id: str) -> list[int]:
 
 
 def _given_up(context: Context, workflow: str, job_id: str, waiting: Sequence[int]) -> bool:
-    """Whether the engine will not run a shard any more that is not done: then the job ends here.
+    """Whether the engine will not run a shard any more that is not done: then this epoch of the job ends here.
 
     One that it does not know, for its database was lost or tidied, is put in line again.
     """
-    said = context.queue.status([shard_id(job_id, number) for number in waiting])
-    lost = {number: said[shard_id(job_id, number)] for number in waiting}
+    ids = {number: shard_id(job_id, number, context.epoch) for number in waiting}
+    said = context.queue.status(list(ids.values()))
+    lost = {number: said[id_] for number, id_ in ids.items()}
     _enqueue(context, workflow, job_id, [number for number, word in lost.items() if word is None])
     # Asked once more, and after the engine: what it knows as ended may have ended well just now.
     over = next((number for number in _waiting(context, job_id) if lost.get(number) in ENGINE_ENDED), None)
     if over is None:
         return False
-    if lost[over] == GAVE_UP:
-        context.fail(job_id, GIVEN_UP, f"shard {over} ended its worker too often")
-    else:
-        context.fail(job_id, INTERNAL, f"shard {over} ended without a result; the worker's log says why")
+    context.begin_anew(job_id, INTERNAL, f"the engine ended shard {over} without a result ({lost[over]})")
     return True
 
 
@@ -163,6 +198,8 @@ def run(
     job_id: str,
     number: int,
     work: Callable[[Job, int, int], tuple[list[Outcome], dict[str, Any] | None]],
+    *,
+    counted: bool = True,
 ) -> Answer:
     """One shard: `work` is given the numbers of its first task and of the one after its last; what it finds is stored, once."""
 
@@ -170,7 +207,7 @@ def run(
         found, segment = work(job, first, stop)
         return [to_json(outcome) for outcome in found], segment
 
-    return run_spelled(context, job_id, number, spelled)
+    return run_spelled(context, job_id, number, spelled, counted=counted)
 
 
 def run_spelled(
@@ -178,28 +215,54 @@ def run_spelled(
     job_id: str,
     number: int,
     work: Callable[[Job, int, int], tuple[list[Document], dict[str, Any] | None]],
+    *,
+    counted: bool = True,
 ) -> Answer:
-    """`run`, where `work` gives its outcomes as the JSON that `documents` hands out."""
-    job = context.job(job_id)
-    if job.state not in jobs.OPEN:
-        return ENDED
+    """`run`, where `work` gives its outcomes as the JSON that `documents` hands out; a shard may do without being `counted`."""
     with context.database.read() as session:
-        shard = jobs.shard(session, job_id, number)
+        job, shard = jobs.get(session, job_id), jobs.shard(session, job_id, number)
+    if not goes_on(job, context.epoch) or job is None:
+        raise Cancelled
     if shard is None:
-        raise RowMissing("shard", shard_id(job_id, number))
+        raise RowMissing("shard", shard_id(job_id, number, context.epoch))
     if shard.done:
         return DONE
+    plans.require_version(job)
+    most = context.settings.max_attempts
+    if shard.attempts >= most:
+        return context.fail(job_id, GIVEN_UP, _blamed(shard))
     first, stop = shard.first, shard.stop
 
     def inside() -> tuple[str, dict[str, Any] | None, Told]:
-        with context.watch.ticket(job_id, number):
+        count = _counted(context, job_id, number) if counted else nullcontext()
+        with context.ticket(job_id, number), count, measures.shard(job, number, shard.bytes):
             found, segment = work(job, first, stop)
         text = json.dumps(found, allow_nan=False, separators=(",", ":"))
         return text, segment, told(found, context.devices)
 
-    text, segment, produced = context.on_shard_thread(inside)
+    text, segment, produced = context.on_shard_thread(inside, alone=shard.attempts >= min(SUSPECT, most - 1))
     context.write(job_id, jobs.finish_shard, job_id, number, text, segment, produced)
     return DONE
+
+
+@contextmanager
+def _counted(context: Context, job_id: str, number: int) -> Iterator[None]:
+    """Note that a shard is begun, for it may take this process down; and take that back where it ends otherwise."""
+    context.write(job_id, attempts.begin_shard, job_id, number)
+    try:
+        yield
+    except BaseException:
+        # Without the database it stays counted: one more of several.
+        with suppress(SQLAlchemyError), context.database.write() as session:
+            attempts.leave_shard(session, job_id, number, context.epoch)
+        raise
+
+
+def _blamed(shard: Shard) -> str:
+    said = (
+        f"shard {shard.number} was begun {shard.attempts} times, and each time its worker ended before it did"
+    )
+    return f"{said}; the last time: {shard.last_error['detail']}" if shard.last_error else said
 
 
 def outcomes(context: Context, planned: Sequence[Shard]) -> Iterator[Outcome]:

@@ -59,3 +59,4 @@ class Problem(Answer):
     found: str | None = Field(None, description="The digest that the content has.")
     reasons: list[str] | None = Field(None, description="What the service lacks.")
     state: str | None = Field(None, description="The state of the job.")
+    request_id: str | None = Field(None, description="What the log calls this request; `X-Request-Id` too.")

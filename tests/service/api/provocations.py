@@ -219,6 +219,22 @@ JOBS: Final[dict[str, Provocation]] = {
     "recipe_mismatch": post("/v1/jobs", {**CONVERT, "checkpoints": {"other": examples.CHECKPOINT_ID}}),
     "idempotency_key_reused": _key_reused,
 }
+CAMPAIGNS: Final[dict[str, Provocation]] = {
+    **_bodies("/v1/campaigns", examples.CAMPAIGN, {**examples.CAMPAIGN, "unknown": 1}),
+    "check_unknown": post("/v1/campaigns", {"name": "n", "verify": {"checks": ["nothing"]}}),
+    "reference_unknown": post("/v1/campaigns", {"name": "n", "verify": {"checkpoints": {"base": NO_ID}}}),
+    "blobs_missing": post("/v1/campaigns", {"name": "n", "verify": {"inputs": {"a": NO_DIGEST}}}),
+    "recipe_mismatch": post(
+        "/v1/campaigns",
+        {
+            "name": "n",
+            "verify": {"recipe": examples.RECIPE_DIGEST, "checkpoints": {"other": examples.CHECKPOINT_ID}},
+        },
+    ),
+    "campaign_running": lambda api: [
+        api.call("POST", "/v1/campaigns", json={"name": "n", "priority": priority}) for priority in (1, 2)
+    ][1],
+}
 ARTIFACTS: Final[dict[str, Provocation]] = {
     **_bodies("/v1/artifacts", examples.ARTIFACT, {"kind": "gguf", "files": []}),
     **_files("/v1/artifacts", examples.ARTIFACT),
@@ -251,6 +267,7 @@ PAGES: Final = (
     "/v1/kernels",
     "/v1/schemes",
     "/v1/scheme-checks",
+    "/v1/campaigns",
 )
 
 PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
@@ -280,6 +297,10 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
     ("get", "/v1/schemes/{name}", "scheme_not_found"): get("/v1/schemes/Q4G64_F16S"),
     ("get", "/v1/schemes/{name}", "invalid_request"): get("/v1/schemes/gptq", params={"shape": "4096 x 1"}),
     **{("post", "/v1/jobs", code): provoke for code, provoke in JOBS.items()},
+    **{("post", "/v1/campaigns", code): provoke for code, provoke in CAMPAIGNS.items()},
+    **_unknown_and_malformed("campaign_not_found", "/v1/campaigns/{campaign}", NO_ID),
+    **_unknown_and_malformed("campaign_not_found", "/v1/campaigns/{campaign}/jobs", NO_ID),
+    **_unknown_and_malformed("campaign_not_found", "/v1/campaigns/{campaign}/cancel", NO_ID, "POST"),
     **{("get", path, "invalid_request"): get(path, params={"unknown": "1"}) for path in PAGES},
     **_unknown_and_malformed("blob_not_found", "/v1/blobs/{digest}", NO_DIGEST, "HEAD"),
     **_unknown_and_malformed("blob_not_found", "/v1/blobs/{digest}", NO_DIGEST),
@@ -292,6 +313,7 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
             "/v1/recipes",
             "/v1/targets",
             "/v1/jobs",
+            "/v1/campaigns",
             "/v1/struct-checks",
         )
     },
@@ -361,4 +383,7 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
         "/v1/conversions/{}/report", CONVERT
     ),
     ("get", "/readyz", "not_ready"): _not_ready,
+    ("get", "/metrics", "route_not_found"): lambda api: api.http.get(
+        "/metrics", headers={"Authorization": ""}
+    ),
 }

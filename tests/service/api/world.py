@@ -15,12 +15,25 @@ from service import auth
 from service.api import examples
 from service.api.app import create_app
 from service.blobs import BlobStore
+from service.campaigns import Query, Start
+from service.job_requests import Verify
 from service.jobs import Sent
+from service.lanes import INTERACTIVE
 from service.parts import Parts
-from service.records import content, conversions, identities, jobs, provenance, runs, scheme_checks
+from service.records import (
+    campaigns,
+    content,
+    conversions,
+    identities,
+    jobs,
+    provenance,
+    runs,
+    scheme_checks,
+)
 from service.records.database import Database
 from service.records.models import (
     DEFAULT_PROJECT,
+    Campaign,
     Checkpoint,
     CheckpointFile,
     Conversion,
@@ -87,14 +100,29 @@ FINDING = {
 class Remembering:
     """The queue's twin: what was enqueued, once for each id; it fails when told to."""
 
-    enqueued: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    enqueued: dict[str, tuple[str, tuple[str | int, ...]]] = field(default_factory=dict)
+    lines: dict[str, tuple[str, int]] = field(default_factory=dict)  # lane and priority
     broken: bool = False
 
-    def enqueue(self, workflow: str, id: str, *args: str) -> None:  # noqa: A002  the engine's own word
+    def enqueue(
+        self,
+        workflow: str,
+        id: str,  # noqa: A002  the engine's own word
+        *args: str | int,
+        lane: str = INTERACTIVE,
+        priority: int = 0,
+    ) -> None:
         """See `service.queue.Queue`."""
         if self.broken:
             raise RuntimeError("the engine is away")
-        self.enqueued.setdefault(id, (workflow, args))
+        if id not in self.enqueued:
+            self.enqueued[id] = (workflow, args)
+            self.lines[id] = (lane, priority)
+
+    def require_ready(self) -> None:
+        """See `service.parts.Enqueues`."""
+        if self.broken:
+            raise OSError("the engine is away")
 
 
 @dataclass
@@ -209,6 +237,7 @@ def seed(made: World) -> None:
         compared(session, artifact.id)
         _selfcheck(session)
         _scheme_check(session)
+        _campaign(session)
         identities.save(session, artifact, [(0, examples.IDENTITY), (1, examples.IDENTITY)])
         facts = [Fact("recipe", examples.RECIPE_DIGEST), Fact("format", "FP32")]
         provenance.save(session, artifact, "converted", examples.CONVERSION_ID, facts)
@@ -318,6 +347,23 @@ def _scheme_check(session: Any) -> None:
     }
     scheme_checks.save(session, id_, document)
     jobs.finish(session, id_, "failed")
+
+
+def _campaign(session: Any) -> None:
+    row = Campaign(
+        id=examples.CAMPAIGN_ID,
+        project_id=P,
+        name="seeded",
+        request=Start("seeded", Query(), Verify("")).document(),
+        state="running",
+        cursor=examples.CAMPAIGN_ID,
+        total=1,
+        selected=0,
+        refused=0,
+        created_by="seed",
+        created_at=now(),
+    )
+    campaigns.add(session, row)
 
 
 def _finding(model: Any) -> Any:

@@ -1,11 +1,13 @@
 """The service as it is served, over a migrated database, with a queue that nothing here may use."""
 
+import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import uvicorn
@@ -22,9 +24,29 @@ from service.settings import Settings
 class NoQueue:
     """The pages enqueue nothing."""
 
-    def enqueue(self, workflow: str, id: str, *args: str) -> None:  # noqa: A002  the engine's own word
+    def enqueue(self, workflow: str, id: str, *args: str | int, **line: object) -> None:  # noqa: A002  the engine's own word
         """Never called."""
         raise RuntimeError(f"{workflow} {id} {args}")
+
+    def require_ready(self) -> None:
+        """See `service.parts.Enqueues`."""
+
+
+class Browser(httpx.Client):
+    """Somebody with a session, whose forms hold what the page put into them."""
+
+    def post(self, url: Any, *, data: Mapping[str, str] | None = None, **more: Any) -> httpx.Response:
+        """Send a form; `csrf` is that of a page unless it is given."""
+        sent = dict(data or {})
+        if "csrf" not in sent:
+            sent["csrf"] = self.csrf()
+        return super().post(url, data=sent, **more)
+
+    def csrf(self) -> str:
+        """What forms of this session hold."""
+        found = re.search(r'name="csrf" value="([0-9a-f]{64})"', self.get("/formats").text)
+        assert found, "no form on the page"
+        return found[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +61,11 @@ class Served:
         """Somebody who is not logged in; redirects are not followed."""
         return httpx.Client(base_url=self.address, timeout=30, **more)  # type: ignore[arg-type]
 
-    def visitor(self) -> httpx.Client:
-        """Somebody who is."""
-        return self.client(headers={"Cookie": f"{auth.COOKIE}={self.session()}"})
+    def visitor(self, *scopes: str) -> Browser:
+        """Somebody who is; with all scopes, or with a token of these."""
+        token = auth.new_token(self.parts.database, scopes=scopes) if scopes else self.token
+        secret = auth.open_session(self.parts.database, token).secret
+        return Browser(base_url=self.address, timeout=30, headers={"Cookie": f"{auth.COOKIE}={secret}"})
 
     def session(self) -> str:
         """The secret of a new session."""

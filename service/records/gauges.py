@@ -1,0 +1,75 @@
+"""Queries over what there is to do, for those who watch the service: counts and ages, of all projects together."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from service.records.database import clock
+from service.records.jobs import OPEN
+from service.records.models import Campaign, DoomedBlob, Job, Upload, Worker
+from service.records.uploads import OPEN as OPEN_UPLOADS
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """Open jobs of one lane in one state."""
+
+    lane: str
+    state: str
+    jobs: int
+    oldest_seconds: float  # since the oldest of them was asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Open uploads in one state, and what they announced."""
+
+    state: str
+    uploads: int
+    bytes: int
+
+
+def depths(session: Session) -> list[Depth]:
+    """Open jobs by lane and state; the index of open jobs holds them all."""
+    query = (
+        select(Job.lane, Job.state, func.count(), func.min(Job.created_at))
+        .where(Job.state.in_(OPEN))
+        .group_by(Job.lane, Job.state)
+    )
+    now = clock(session)
+    return [
+        Depth(lane, state, count, max(0.0, now - oldest.timestamp()))
+        for lane, state, count, oldest in session.execute(query)
+    ]
+
+
+def open_uploads(session: Session) -> list[Open]:
+    """Uploads under way by state."""
+    query = (
+        select(Upload.state, func.count(), func.sum(Upload.bytes))
+        .where(Upload.state.in_(OPEN_UPLOADS))
+        .group_by(Upload.state)
+    )
+    return [Open(state, count, int(total)) for state, count, total in session.execute(query)]
+
+
+def workers(session: Session, dead_after_seconds: float) -> dict[bool, int]:
+    """Workers that live, by whether they drain."""
+    query = (
+        select(Worker.draining, func.count())
+        .where(Worker.beat_at >= clock(session) - dead_after_seconds)
+        .group_by(Worker.draining)
+    )
+    return dict(session.execute(query).all())
+
+
+def campaigns(session: Session) -> int:
+    """Campaigns that run."""
+    return session.scalar(select(func.count()).where(Campaign.state == "running")) or 0
+
+
+def doomed(session: Session) -> tuple[int, int]:
+    """How much content is about to go: how many, and their bytes."""
+    count, total = session.execute(select(func.count(), func.sum(DoomedBlob.bytes))).one()
+    return count, int(total or 0)
