@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import IO, Final, Self
 
 from ninfer_core.errors import CannotWrite
+from service.blobs import BlobStore
 from service.blobs.errors import not_written
 from service.errors import ChecksumMismatch, OffsetConflict, UploadGone
 from service.parts import Parts
@@ -30,6 +31,16 @@ class Checksum:
     value: bytes
 
 
+def require_offset(offset: int, said: int) -> None:
+    """Raises: OffsetConflict for bytes that go elsewhere than where the upload goes on."""
+    if said != offset:
+        raise OffsetConflict(
+            f"The upload goes on at {offset:,}, not at {said:,}.",
+            headers={"Upload-Offset": str(offset)},
+            offset=offset,
+        )
+
+
 class Receipt:
     """One request's hold on an upload. Everything here may block, and is done in threads."""
 
@@ -40,12 +51,7 @@ class Receipt:
         self._held = Held(parts.blobs.scratch, upload.id, write=here is not None and here < upload.bytes)
         try:
             self.start = self._held.size
-            if offset != self.start:
-                raise OffsetConflict(
-                    f"The upload goes on at {self.start:,}, not at {offset:,}.",
-                    headers={"Upload-Offset": str(self.start)},
-                    offset=self.start,
-                )
+            require_offset(self.start, offset)
             self._hash = parts.storing.hashes.take(upload.id, self.start)
             self._hashed = self.start  # bytes that `_hash` has seen
             self._check = None if checksum is None else hashlib.new(checksum.algorithm, usedforsecurity=False)
@@ -94,7 +100,7 @@ class Receipt:
         if self._held.size < self._upload.bytes:
             self._touch()
             return False
-        local = self._parts.blobs.scratch == getattr(self._parts.blobs, "root", None)
+        local = isinstance(self._parts.blobs, BlobStore)  # then storing it is a link, and no journey
         if local and self._hash is not None and self._hashed == self._upload.bytes:
             storing.store(self._parts, self._upload.id, self._held, self._hash.hexdigest())
         else:

@@ -37,7 +37,7 @@ from service.errors import (
 from service.parts import Parts
 from service.records.models import Upload
 from service.uploads import ledger
-from service.uploads.receiving import Checksum, Receipt
+from service.uploads.receiving import Checksum, Receipt, require_offset
 
 router = APIRouter(prefix=tus.PATH, tags=["uploads"])
 
@@ -262,6 +262,11 @@ async def go_on(request: Request, upload: UploadId, parts: PartsParam, caller: S
     length = length_of(request)
     if length is not None and offset + length > found.bytes:
         raise _too_many(found.bytes)
+    if found.state == "stored":
+        require_offset(found.bytes, offset)
+        if length is None:
+            raise _too_many(found.bytes)
+        return Response(status_code=204, headers={"Upload-Offset": str(found.bytes)})
     after = await _receive(request, parts, found, offset, checksum)
     return Response(status_code=204, headers={"Upload-Offset": str(after), **tus.expires(found)})
 

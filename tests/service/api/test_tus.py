@@ -7,6 +7,7 @@ import resource
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -314,19 +315,20 @@ def test_the_stock_client(api: World, tmp_path: Path) -> None:
     path.write_bytes(content)
     client = TusClient(f"{api.address}/v1/uploads", headers={"Authorization": f"Bearer {api.token}"})
     said = {"filename": path.name, "sha256": sha256(content)}
-    up = client.uploader(str(path), chunk_size=2 * MIB, metadata=said, upload_checksum=True)
-    up.upload_chunk()
-    assert up.offset == 2 * MIB
-    again = client.uploader(str(path), url=up.url, chunk_size=2 * MIB)
-    assert again.offset == 2 * MIB  # asked of the server
-    again.upload()
-    assert api.call("GET", f"/v1/blobs/sha256:{sha256(content)}").content == content
-    wrong = client.uploader(str(path), metadata={"sha256": "0" * 64})
-    with pytest.raises(TusUploadFailed) as caught:
-        wrong.upload()
-    assert caught.value.status_code == 422
-    (tmp_path / "empty").write_bytes(b"")
-    client.uploader(str(tmp_path / "empty"), metadata={}).upload()
+    with path.open("rb") as file:  # the client itself does not close what it opens
+        up = client.uploader(file_stream=file, chunk_size=2 * MIB, metadata=said, upload_checksum=True)
+        up.upload_chunk()
+        assert up.offset == 2 * MIB
+        again = client.uploader(file_stream=file, url=up.url, chunk_size=2 * MIB)
+        assert again.offset == 2 * MIB  # asked of the server
+        again.upload()
+        assert api.call("GET", f"/v1/blobs/sha256:{sha256(content)}").content == content
+        wrong = client.uploader(file_stream=file, metadata={"sha256": "0" * 64})
+        with pytest.raises(TusUploadFailed) as caught:
+            wrong.upload()
+        assert caught.value.status_code == 422
+    with BytesIO() as nothing:
+        client.uploader(file_stream=nothing, metadata={}).upload()
 
 
 def test_after_a_crash_the_rest_is_hashed_beside_the_last_request(api: World) -> None:
