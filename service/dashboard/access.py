@@ -1,9 +1,9 @@
-"""Who is looking: logging in and out, and the visitor that every other page depends on."""
+"""Who is looking: logging in and out, the visitor that every other page depends on, and who may send which form."""
 
+import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import APIRouter, Depends
@@ -12,21 +12,37 @@ from starlette.responses import RedirectResponse, Response
 
 from service import auth
 from service.dashboard.address import local
-from service.dashboard.failures import LoginNeeded, PageRoute, Problem
-from service.dashboard.render import HEADERS, page
+from service.dashboard.failures import LoginNeeded, PageRoute, Problem, missing
+from service.dashboard.render import FORM_MEMBER, HEADERS, form_token, page
 from service.errors import Unauthorized
 from service.parts import Parts
+from service.records import projects
+from service.scopes import ADMIN, READ, SUBMIT, Scope
 
 router = APIRouter(route_class=PageRoute)
-_LONGEST_FORM = 8_000
+_LONGEST_FORM: Final = 8_000
+_MOST_MEMBERS: Final = 20
+_LACKS: Final = {
+    SUBMIT: "This session may look, and neither start nor stop anything: its token lacks `submit`."
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Somebody with a session: the project whose things they may see, and what the service is made of."""
+    """Who looks, what the service is made of, and whether they logged in: some services show a project to everyone."""
 
     parts: Parts
-    project_id: str
+    caller: auth.Caller
+    known: bool = True
+
+    @property
+    def project_id(self) -> str:
+        """The project whose things they may see."""
+        return self.caller.project_id
+
+    def may(self, scope: Scope) -> bool:
+        """Whether a form that takes this is offered to them."""
+        return self.known and self.caller.may(scope)
 
 
 def parts_of(request: Request) -> Parts:
@@ -35,14 +51,32 @@ def parts_of(request: Request) -> Parts:
     return parts
 
 
-def visitor(request: Request) -> Visitor:
-    """The session's owner. Raises: LoginNeeded."""
+def _in_session(request: Request) -> Visitor | None:
     parts = parts_of(request)
     try:
-        caller = auth.session_caller(parts.database, request.cookies.get(auth.COOKIE))
+        return Visitor(parts, auth.session_caller(parts.database, request.cookies.get(auth.COOKIE)))
     except Unauthorized:
-        raise LoginNeeded from None
-    return Visitor(parts, caller.project_id)
+        return None
+
+
+def _anybody(parts: Parts) -> auth.Caller | None:
+    name = parts.settings.anonymous_read
+    if name is None:
+        return None
+    with parts.database.read() as session:
+        project = projects.by_name(session, name)
+    return None if project is None else auth.Caller(project.id, frozenset({READ}), "anonymous")
+
+
+def visitor(request: Request) -> Visitor:
+    """The session's owner, else anybody where that is allowed. Raises: LoginNeeded."""
+    found = _in_session(request)
+    if found is None and (anybody := _anybody(parts_of(request))) is not None:
+        found = Visitor(parts_of(request), anybody, known=False)
+    if found is None:
+        raise LoginNeeded
+    request.state.visitor = found  # what a page offers depends on it
+    return found
 
 
 def same_origin(request: Request) -> None:
@@ -65,7 +99,10 @@ async def _sent(request: Request) -> Mapping[str, str]:
         content += chunk
         if len(content) > _LONGEST_FORM:
             raise Problem(413, "This form is larger than any of ours.")
-    return dict(parse_qsl(content.decode("ascii", "replace"), max_num_fields=10))
+    try:
+        return dict(parse_qsl(content.decode("ascii", "replace"), max_num_fields=_MOST_MEMBERS))
+    except ValueError:
+        raise Problem(400, "This form has more members than any of ours.") from None
 
 
 Visiting = Annotated[Visitor, Depends(visitor)]
@@ -73,11 +110,36 @@ SameOrigin = Depends(same_origin)
 Form = Annotated[Mapping[str, str], Depends(_sent)]
 
 
+def of_this_session(request: Request, sent: Mapping[str, str]) -> None:
+    """Refuse a form that was not made for this session. Raises: Problem."""
+    made_for = form_token(request)
+    if not secrets.compare_digest(sent.get(FORM_MEMBER, "").encode(), made_for.encode()) or not made_for:
+        raise Problem(
+            403, "This form was made for another session. Go back, reload the page and send it again."
+        )
+
+
+def _sending(scope: Scope) -> Any:
+    def sender(request: Request, visiting: Visiting, sent: Form) -> Visitor:
+        if not visiting.known:
+            raise LoginNeeded
+        of_this_session(request, sent)
+        if not visiting.may(scope):
+            # What is an administrator's business is not there for anybody else.
+            raise Problem(403, _LACKS[scope]) if scope in _LACKS else missing("page")
+        return visiting
+
+    return Depends(sender)
+
+
+Submitting = Annotated[Visitor, _sending(SUBMIT)]  # who may start and stop jobs
+Administering = Annotated[Visitor, _sending(ADMIN)]  # who may give others access
+
+
 @router.get("/login")
 def ask(request: Request, next: str | None = None) -> Response:  # noqa: A002  the member of the address
     """The form; who is logged in already goes on."""
-    with suppress(LoginNeeded):
-        visitor(request)
+    if _in_session(request) is not None:
         return RedirectResponse(local(next), 303, HEADERS)
     return page(request, "login.html", next=local(next), wrong=False)
 
@@ -104,8 +166,10 @@ def log_in(request: Request, sent: Form) -> Response:
 
 
 @router.post("/logout", dependencies=[SameOrigin])
-def log_out(request: Request) -> Response:
+def log_out(request: Request, sent: Form) -> Response:
     """End the session."""
+    if _in_session(request) is not None:
+        of_this_session(request, sent)
     auth.close_session(parts_of(request).database, request.cookies.get(auth.COOKIE))
     response = RedirectResponse("/login", 303, HEADERS)
     response.delete_cookie(auth.COOKIE, path="/", httponly=True, samesite="strict")

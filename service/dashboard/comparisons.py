@@ -14,7 +14,7 @@ from ninfer_core.compare.comparison import STATUSES, Status
 from ninfer_core.compare.facts import MOST
 from service import comparisons as cases
 from service import jobs as job_cases
-from service.dashboard.access import Form, SameOrigin, Visiting, Visitor
+from service.dashboard.access import Form, SameOrigin, Submitting, Visiting, Visitor
 from service.dashboard.artifacts import Digest, Text
 from service.dashboard.compared import Compared, with_artifacts
 from service.dashboard.failures import PageRoute, Problem, missing
@@ -107,7 +107,7 @@ def report(visiting: Visiting, comparison_id: ComparisonId) -> Response:
 
 
 @router.post("/artifacts/{digest}/compare", dependencies=[SameOrigin])
-def start(visiting: Visiting, digest: Digest, sent: Form) -> Response:
+def start(visiting: Submitting, digest: Digest, sent: Form) -> Response:
     """Compare an artifact with the one that the form names by its digest, or by what its name or digest holds."""
     other = _named(visiting, sent.get("with", "").strip())
     request = cases.Compare(digest, other)

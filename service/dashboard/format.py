@@ -77,6 +77,17 @@ def ago(moment: datetime, now: datetime) -> str:
     return f"{moment.day} {moment:%B %Y}"
 
 
+def until(moment: datetime, now: datetime) -> str:
+    """`in 5 minutes`, `in 3 days`, and a date when that says more; what is over is `now`."""
+    rest = (moment - now).total_seconds()
+    if rest < 1:
+        return "now"
+    for below, unit, noun in _AGES:
+        if rest < below:
+            return f"in {plural(int(rest // unit), noun)}"
+    return f"{moment.day} {moment:%B %Y}"
+
+
 def duration(begin: datetime | None, end: datetime | None) -> str | None:
     """How long something took; None when it has not begun or not ended."""
     return None if begin is None or end is None else seconds(max(0.0, (end - begin).total_seconds()))
@@ -158,4 +169,5 @@ __all__ = [
     "short_digest",
     "size",
     "title",
+    "until",
 ]

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from service import jobs as job_cases
-from service.dashboard.access import SameOrigin, Visiting
+from service.dashboard.access import SameOrigin, Submitting, Visiting
 from service.dashboard.against import against
 from service.dashboard.artifacts import Text, making
 from service.dashboard.compared import Compared, with_artifacts
@@ -162,7 +162,7 @@ def one(
 
 
 @router.post("/jobs/{job_id}/cancel", dependencies=[SameOrigin])
-def cancel(visiting: Visiting, job_id: JobId) -> Response:
+def cancel(visiting: Submitting, job_id: JobId) -> Response:
     """Ask for a job to stop; what is final stays as it is."""
     try:
         job_cases.cancel(visiting.parts, visiting.project_id, job_id)

@@ -1,6 +1,8 @@
 """Templates to responses: one environment that escapes everything, and the headers that every page carries."""
 
 import hashlib
+import hmac
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from ninfer_core import __version__
 from ninfer_core.findings import clip
+from service import auth
 from service.dashboard import format as say
 from service.dashboard.address import Address, written
 from service.dashboard.states import STATES
@@ -41,6 +44,9 @@ HEADERS: Final[Mapping[str, str]] = {
 }
 
 
+FORM_MEMBER: Final = "csrf"  # the member of every form that says for which session it was made
+
+
 class _Asset:
     """A file of ours as it is sent; its address changes with its content, so it may be kept for a year."""
 
@@ -62,7 +68,17 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    filters = (say.name, say.title, say.clipped, say.short_digest, say.exact, say.ago, say.size, say.number)
+    filters = (
+        say.name,
+        say.title,
+        say.clipped,
+        say.short_digest,
+        say.exact,
+        say.ago,
+        say.until,
+        say.size,
+        say.number,
+    )
     environment.filters |= {entry.__name__: entry for entry in filters}
     environment.filters |= {
         "shape": say.shape,
@@ -78,16 +94,44 @@ def _environment() -> Environment:
         "states": STATES,
         "version": __version__,
         "UNKNOWN": say.UNKNOWN,
+        "push_command": _push_command,
     }
     return environment
+
+
+def _push_command(base: str) -> str:
+    """What pushes a first file to this address, to be copied into a shell."""
+    return (
+        f"export NINFER_GATE_URL={shlex.quote(base)}\n"
+        "export NINFER_GATE_TOKEN=...\n"
+        "ninfer-gate push model.ninfer --kind ninfer --verify"
+    )
 
 
 _ENVIRONMENT: Final = _environment()
 
 
+def form_token(request: Request) -> str:
+    """What a form of this session carries; empty without one. Who only has the browser send its cookie cannot know it."""
+    secret = request.cookies.get(auth.COOKIE)
+    return hmac.new(secret.encode(), b"form", "sha256").hexdigest() if secret else ""
+
+
 def page(request: Request, template: str, status: int = 200, **context: Any) -> Response:
-    """A page; `here` is its address, `now` the moment it is made, `path` its path for the marked entry of the menu."""
-    context = {"here": Address.of(request), "now": now(), "path": request.url.path, "live": None} | context
+    """A page; `here` is its address, `now` the moment it is made, `path` its path for the marked entry of the menu.
+
+    `may` says of a scope whether this visitor has it, `known` whether they logged in, `csrf` is for their forms.
+    """
+    visitor = getattr(request.state, "visitor", None)
+    context = {
+        "here": Address.of(request),
+        "now": now(),
+        "path": request.url.path,
+        "live": None,
+        "may": visitor.may if visitor is not None else lambda _scope: False,
+        "known": visitor is None or visitor.known,
+        "csrf": form_token(request),
+    } | context
     text = _ENVIRONMENT.get_template(template).render(context)
     # Half a surrogate pair cannot be sent; names are cleaned of it, a form's answer may still hold one.
     return HTMLResponse(text.encode("utf-8", "replace"), status, HEADERS)

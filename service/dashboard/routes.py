@@ -11,11 +11,13 @@ from service.dashboard import (
     jobs,
     live,
     provenance,
+    queue,
     reference,
     runs,
     schemes,
     selfchecks,
     targets,
+    uploads,
 )
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.render import asset
@@ -46,5 +48,7 @@ for part in (
     targets,
     provenance,
     reference,
+    queue,
+    uploads,
 ):
     router.include_router(part.router)

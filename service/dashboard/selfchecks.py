@@ -15,7 +15,7 @@ from ninfer_core.formats import FORMATS
 from ninfer_core.selfcheck.result import KernelOutcome, Level
 from service import jobs as job_cases
 from service import selfchecks as cases
-from service.dashboard.access import Form, SameOrigin, Visiting
+from service.dashboard.access import Form, SameOrigin, Submitting, Visiting
 from service.dashboard.artifacts import Text
 from service.dashboard.failures import PageRoute, Problem
 from service.dashboard.format import clipped, duration, plural
@@ -125,7 +125,7 @@ def listing(visiting: Visiting, request: Request, cursor: Text = None) -> Respon
 
 
 @router.post("/selfchecks", dependencies=[SameOrigin])
-def start(visiting: Visiting, sent: Form) -> Response:
+def start(visiting: Submitting, sent: Form) -> Response:
     """Ask for a self-check."""
     device, level = sent.get("device") or cases.AUTO, sent.get("level", "")
     if level not in LEVELS or not cases.is_device(device):

@@ -51,5 +51,14 @@ STATES: Final = {
     "different": State("different", "incomplete", "half", "The content of the two differs."),
     "kernel_error": State("no answer", "error", "triangle", "The kernel broke instead of answering."),
     "expired": State("no longer current", "quiet", "dash", "Kernels or the device have changed since."),
+    "receiving": State("receiving", "running", "arc", "Its bytes are coming in."),
+    "storing": State("storing", "running", "arc", "All its bytes are here and are being put in place."),
+    "stored": State("stored", "passed", "disc", "It is content of the project."),
+    "alive": State("alive", "passed", "disc", "It was heard of just now."),
+    "draining": State("draining", "incomplete", "half", "It begins nothing any more and ends soon."),
+    "silent": State(
+        "silent", "failed", "octagon", "Nothing was heard of it for long: its work is handed on."
+    ),
+    "done": State("done", "passed", "disc", "Every artifact that was found had its turn."),
     "refused": State("refused", "failed", "octagon", "Nothing was written."),
 }

@@ -1,5 +1,6 @@
 """Logging in and out, who may post, and where a login leads."""
 
+import re
 from http.cookies import SimpleCookie
 
 import httpx
@@ -8,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from service import auth
 from service.records import jobs
-from tests.service.dashboard.app import Served
+from tests.service.dashboard.app import Browser, Served
 from tests.service.dashboard.conftest import World
 from tests.service.dashboard.seed import Seed
 
@@ -77,8 +78,10 @@ def test_login_leads_nowhere_else(world: World, target: str) -> None:
 
 def test_logging_out_ends_the_session(world: World) -> None:
     secret = world.session()
-    with world.client(headers={"Origin": world.address, "Cookie": f"{auth.COOKIE}={secret}"}) as client:
+    headers = {"Origin": world.address, "Cookie": f"{auth.COOKIE}={secret}"}
+    with Browser(base_url=world.address, headers=headers) as client:
         assert client.get("/").status_code == 200
+        assert client.post("/logout", data={"csrf": ""}).status_code == 403
         response = client.post("/logout")
         assert response.headers["location"] == "/login"
         assert cookie(response)[auth.COOKIE].value == ""
@@ -106,6 +109,60 @@ def test_forms_of_other_sites_do_nothing(world: World, headers: dict[str, str]) 
         assert client.get("/").status_code == 200
     with world.parts.database.read() as session:
         assert not asked_to_stop(session, job)
+
+
+def test_forms_of_other_sessions_do_nothing(world: World) -> None:
+    job = world.scene.running.job_id
+    origin = {"Origin": world.address}
+    with world.visitor() as client, world.visitor() as other:
+        mine, theirs = client.csrf(), other.csrf()
+        assert mine != theirs
+        assert mine == client.csrf()
+        for csrf in ("", theirs, mine[:-1], mine + "0", "é"):
+            for path in (
+                f"/jobs/{job}/cancel",
+                "/selfchecks",
+                f"/artifacts/{world.scene.large.digest}/compare",
+                "/logout",
+            ):
+                response = client.post(path, data={"csrf": csrf}, headers=origin)
+                assert response.status_code == 403, (path, csrf)
+                assert "another session" in response.text
+        assert client.get("/").status_code == 200
+    with world.parts.database.read() as session:
+        assert not asked_to_stop(session, job)
+
+
+def test_who_may_only_look_is_offered_nothing_else(world: World) -> None:
+    scene, origin = world.scene, {"Origin": world.address}
+    job = scene.running.job_id
+    pages = [
+        "/selfchecks",
+        f"/artifacts/{scene.large.digest}",
+        f"/runs/{scene.running.id}",
+        "/uploads",
+        "/queue",
+    ]
+    with world.visitor("read") as reader, world.visitor("submit") as submitter:
+        for path in pages:
+            forms = re.findall(r'<form[^>]* method="post"[^>]* action="([^"]*)"', reader.get(path).text)
+            assert forms == ["/logout"], path
+        assert f'action="/jobs/{job}/cancel"' in submitter.get(pages[2]).text
+        for path in (f"/jobs/{job}/cancel", "/selfchecks", f"/artifacts/{scene.large.digest}/compare"):
+            response = reader.post(path, headers=origin)
+            assert response.status_code == 403, path
+            assert "may look" in response.text
+    with world.parts.database.read() as session:
+        assert not asked_to_stop(session, job)
+
+
+def test_a_form_with_more_members_than_ours_is_refused(world: World) -> None:
+    with world.visitor() as client:
+        many = {f"m{number}": "" for number in range(100)}
+        for path in ("/logout", "/login", "/selfchecks"):
+            response = client.post(path, data={**many, "x": "1"}, headers={"Origin": world.address})
+            assert response.status_code == 400
+            assert "more members" in response.text
 
 
 def test_cancelling_needs_a_session(world: World) -> None:

@@ -132,7 +132,8 @@ def test_artifacts_are_found_by_digest_name_and_kind(world: World, visitor: http
 def test_an_empty_service_teaches_how_to_begin(empty: Served) -> None:
     with empty.visitor() as visitor:
         page = read(visitor, "/")
-        assert f"{empty.address}/v1/artifacts?kind=ninfer&name=model.ninfer" in page.text
+        assert f"export NINFER_GATE_URL={empty.address} " in page.text
+        assert "ninfer-gate push model.ninfer --kind ninfer --verify" in page.text
         assert "No run yet." in read(visitor, "/runs").text
         assert "No job yet." in read(visitor, "/jobs").text
 
