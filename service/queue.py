@@ -169,7 +169,11 @@ class Queue:
 
     def require_ready(self) -> None:
         """Ask for anything at all. Raises: whatever the database's driver does when it cannot be reached or has no tables."""
-        self._client.list_workflows(limit=1, load_input=False, load_output=False)
+        self.knows_anything()
+
+    def knows_anything(self) -> bool:
+        """Whether any workflow is remembered, ended or not."""
+        return bool(self._client.list_workflows(limit=1, load_input=False, load_output=False))
 
     def close(self) -> None:
         """Close the connections."""

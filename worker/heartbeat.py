@@ -13,6 +13,7 @@ from collections.abc import Callable
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from ninfer_core import __version__
 from service.records import workers
 from service.records.database import Database
 from worker.peers import Beat
@@ -56,6 +57,7 @@ class Heartbeat:
                 machine=process.machine,
                 pid=process.pid,
                 started=process.started,
+                version=__version__,
             )
         self._beat_at = time.monotonic()
         self._thread.start()
@@ -69,6 +71,11 @@ class Heartbeat:
     def alive(self) -> bool:
         """Whether the thread runs."""
         return self._thread.is_alive()
+
+    def drain(self) -> None:
+        """Say in the row that this worker begins nothing any more."""
+        with self._database.write() as session:
+            workers.drain(session, self.executor_id)
 
     def stop(self) -> None:
         """End the thread, and remove the row: nobody needs to ask what became of this worker."""

@@ -12,6 +12,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from service.blobs import open_store
+from service.lanes import BULK, INTERACTIVE
 from service.queue import Queue
 from service.records import workers
 from service.records.database import Database
@@ -20,6 +21,7 @@ from worker import SIGNALS, processes
 from worker.context import Context
 from worker.devices import Devices
 from worker.heartbeat import Heartbeat, beats
+from worker.lanes import Lanes
 from worker.peers import Beat, Dead, Peers
 from worker.preparing import Store
 from worker.runtime import Engine
@@ -83,7 +85,10 @@ class Life:
             Sessions(),
             Sessions(),
             Sessions(),
-            ThreadPoolExecutor(settings.threads, thread_name_prefix="shard"),
+            Lanes(
+                settings.threads,
+                {INTERACTIVE: settings.interactive_weight, BULK: settings.bulk_weight},
+            ),
             self._devices,
         )
         self._engine = Engine(

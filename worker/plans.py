@@ -1,12 +1,13 @@
 """Which list of tasks a job was cut from: only a worker that makes the same list may run or merge its shards."""
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from ninfer_core import __version__
 from ninfer_core.verify.task import Task
-from service.records.models import Job
+from service.records.models import Job, Worker
 from service.records.rows import batches
 from worker.errors import PlanChanged
 
@@ -19,6 +20,28 @@ def digest(tasks: Sequence[Task[..., Any]]) -> str:
     for batch in batches(tasks, _AT_ONCE):
         found.update("".join(f"{task.bytes}\n" for task in batch).encode())
     return f"sha256:{found.hexdigest()}"
+
+
+def version(name: str | None) -> tuple[int, ...]:
+    """The numbers of a version, to be compared."""
+    return tuple(int(part) for part in re.findall(r"[0-9]{1,9}", name or ""))
+
+
+OURS: Final = version(__version__)
+
+
+def left_to(others: Iterable[Worker]) -> bool:
+    """Whether one of these is newer than we are and stays: what a newer version has planned is left to it.
+
+    The other way round a job is begun anew; so two versions never take a job from each other in turns.
+    """
+    return any(not other.draining and version(other.version) > OURS for other in others)
+
+
+def require_version(job: Job) -> None:
+    """Raises: PlanChanged when another version has planned the job."""
+    if job.objects is not None and job.planned_by is not None and job.planned_by != __version__:
+        raise PlanChanged(job.planned_by, __version__)
 
 
 def require(job: Job, found: str) -> None:

@@ -4,6 +4,7 @@ The work itself asks no database: it counts, and looks at a flag. One thread ask
 """
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,12 +18,17 @@ from service.records.models import Job
 log = structlog.get_logger()
 
 _ASK_SECONDS = 0.4
+_STOP_SECONDS = 0.7  # that work may take to notice that it is cancelled
 _FLUSH_EVERY = 3  # times of asking: progress is written about once a second
 
 
-def goes_on(job: Job | None) -> bool:
-    """Whether anybody still waits for what is found out about this job."""
-    return job is not None and job.state in jobs.OPEN and not job.cancel_requested
+def goes_on(job: Job | None, epoch: int) -> bool:
+    """Whether anybody still waits for what is found out about this job in this epoch of it."""
+    return job is not None and job.state in jobs.OPEN and not job.cancel_requested and job.epoch == epoch
+
+
+def _asked_to_stop(job: Job | None) -> bool:
+    return job is not None and job.state in jobs.OPEN and job.cancel_requested
 
 
 class Draining(BaseException):
@@ -36,13 +42,18 @@ class Cancelled(Exception):
 class Ticket:
     """One piece of work: a shard, or a step of the job itself when `number` is None."""
 
-    def __init__(self, watch: "Watch", job_id: str, number: int | None) -> None:
-        self.job_id, self.number = job_id, number
-        self.cancelled = False
+    def __init__(self, watch: "Watch", job_id: str, number: int | None, epoch: int) -> None:
+        self.job_id, self.number, self.epoch = job_id, number, epoch
+        self.cancelled_at: float | None = None
         self._watch = watch
         self._lock = threading.Lock()
         self._done = 0
         self._told = 0
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the work is to stop."""
+        return self.cancelled_at is not None
 
     def advance(self, count: int) -> None:
         """So many bytes more. Raises: Draining, Cancelled."""
@@ -59,7 +70,7 @@ class Ticket:
 
     def news(self) -> int | None:
         """Bytes done, when that is more than at the last call."""
-        if self.number is None or self._done == self._told:
+        if self.number is None or self.cancelled or self._done == self._told:
             return None
         self._told = self._done
         return self._done
@@ -69,6 +80,7 @@ class Watch:
     """The tickets of this process, and the thread that asks and tells for them."""
 
     def __init__(self, database: Database) -> None:
+        self.leaving = False
         self.draining = False
         self._database = database
         self._tickets: set[Ticket] = set()
@@ -85,14 +97,23 @@ class Watch:
         """End the thread."""
         self._ended.set()
 
+    def leave(self) -> None:
+        """Let nothing begin any more; what runs may finish."""
+        self.leaving = True
+
     def drain(self) -> None:
         """Let every piece of work stop at its next step."""
-        self.draining = True
+        self.leaving = self.draining = True
+
+    def require_staying(self) -> None:
+        """Raises: Draining, before something begins in a worker that is to end, and while something only waits."""
+        if self.leaving:
+            raise Draining
 
     @contextmanager
-    def ticket(self, job_id: str, number: int | None = None) -> Iterator[Ticket]:
+    def ticket(self, job_id: str, number: int | None = None, epoch: int = 0) -> Iterator[Ticket]:
         """A ticket for what this thread does inside; what it reads and counts is checked against it."""
-        ticket = Ticket(self, job_id, number)
+        ticket = Ticket(self, job_id, number, epoch)
         before = getattr(self._here, "ticket", None)
         with self._lock:
             self._tickets.add(ticket)
@@ -138,12 +159,21 @@ class Watch:
 
     def _ask(self, tickets: list[Ticket]) -> None:
         with self._database.read() as session:
-            going_on = {
-                job_id: goes_on(jobs.get(session, job_id)) for job_id in {item.job_id for item in tickets}
-            }
+            found = {job_id: jobs.get(session, job_id) for job_id in {item.job_id for item in tickets}}
+        now = time.monotonic()
+        late = set()
         for ticket in tickets:
-            if not going_on[ticket.job_id]:
-                ticket.cancelled = True
+            job = found[ticket.job_id]
+            if goes_on(job, ticket.epoch):
+                continue
+            if ticket.cancelled_at is None:
+                ticket.cancelled_at = now
+            elif _asked_to_stop(job) and now - ticket.cancelled_at > _STOP_SECONDS:
+                late.add(ticket.job_id)
+        for job_id in late:
+            # Its work hangs, on a disk or a store: it will notice, and until then nobody has to wait for it.
+            with self._database.write() as session:
+                jobs.finish(session, job_id, "cancelled")
 
     def _tell(self, tickets: list[Ticket]) -> None:
         news = [(item.job_id, item.number, done) for item in tickets if (done := item.news()) is not None]

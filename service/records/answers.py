@@ -3,11 +3,23 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from service.records.events import require_open
-from service.records.models import Base, Comparison, Conversion, Run, SchemeCheck
+from service.records.models import (
+    Base,
+    Comparison,
+    ComparisonFinding,
+    ComparisonObject,
+    Conversion,
+    ConversionFinding,
+    ConversionObject,
+    Finding,
+    Result,
+    Run,
+    SchemeCheck,
+)
 from service.records.rows import insert_new, values
 from service.records.types import now
 
@@ -18,6 +30,11 @@ _OWNS: Final = {
     Conversion: "conversion_id",
     Comparison: "comparison_id",
 }  # column of its parts
+_PARTS: Final[tuple[tuple[str, type[Run | Conversion | Comparison], tuple[type[Base], ...]], ...]] = (
+    (_OWNS[Run], Run, (Result, Finding)),
+    (_OWNS[Conversion], Conversion, (ConversionObject, ConversionFinding)),
+    (_OWNS[Comparison], Comparison, (ComparisonObject, ComparisonFinding)),
+)
 
 
 def add(session: Session, row: OfJob) -> OfJob:
@@ -66,6 +83,15 @@ def save_parts(
     """Store results, objects or findings of it; what is there by its key stands. Raises: JobOver."""
     owner = {_OWNS[model]: id_, "project_id": _project(session, model, id_)}
     insert_new(session, part, ({**values(row), **owner} for row in rows))
+
+
+def drop_parts(session: Session, job_id: str) -> None:
+    """Forget what was stored so far of the answer to a job that is open: it is worked out anew."""
+    for column, whole, parts in _PARTS:
+        ids = select(whole.id).where(whole.job_id == job_id)
+        for part in parts:
+            gone = delete(part).where(getattr(part, column).in_(ids))
+            session.execute(gone.execution_options(synchronize_session=False))
 
 
 def _project(session: Session, model: type[OfJob], id_: str) -> str:

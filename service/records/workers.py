@@ -10,9 +10,26 @@ from service.records.models import Worker
 from service.records.rows import insert
 
 
-def enter(session: Session, executor_id: str, *, host: str, machine: str, pid: int, started: int) -> None:
-    """Say that a worker lives from now on."""
-    facts = {"host": host, "machine": machine, "pid": pid, "started": started, "beat_at": clock(session)}
+def enter(
+    session: Session,
+    executor_id: str,
+    *,
+    host: str,
+    machine: str,
+    pid: int,
+    started: int,
+    version: str | None = None,
+) -> None:
+    """Say that a worker lives from now on; `version` is that of its ninfer-gate."""
+    facts = {
+        "host": host,
+        "machine": machine,
+        "pid": pid,
+        "started": started,
+        "beat_at": clock(session),
+        "version": version,
+        "draining": False,
+    }
     statement = insert(session, Worker).values(executor_id=executor_id, **facts)
     session.connection().execute(statement.on_conflict_do_update(index_elements=["executor_id"], set_=facts))
 
@@ -23,6 +40,12 @@ def beat(session: Session, executor_id: str) -> bool:
     statement = update(Worker).where(Worker.executor_id == executor_id).values(beat_at=clock(session))
     done = session.execute(statement.execution_options(synchronize_session=False))
     return cast("CursorResult[None]", done).rowcount == 1
+
+
+def drain(session: Session, executor_id: str) -> None:
+    """Say that a worker begins nothing any more, and ends soon."""
+    statement = update(Worker).where(Worker.executor_id == executor_id).values(draining=True)
+    session.execute(statement.execution_options(synchronize_session=False))
 
 
 def stale(session: Session, older_than_seconds: float) -> list[Worker]:

@@ -1,14 +1,15 @@
 """A worker's parts in this process, without the engine: jobs are followed step by step, and tests come in between."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from service.lanes import LANES
 from service.records import jobs
 from tests.worker.rig import Rig
 from worker.context import Answer, Context
+from worker.lanes import Lanes
 from worker.preparing import Store
 from worker.sessions import Sessions
 from worker.watch import Watch
@@ -31,7 +32,7 @@ WORKFLOWS: Final[dict[str, tuple[Any, Any]]] = {
 def inside(rig: Rig) -> Iterator[Context]:
     """What the workflows of a worker of this service work with."""
     watch = Watch(rig.parts.database)
-    with ThreadPoolExecutor(rig.settings.threads) as pool:
+    with closing(Lanes(rig.settings.threads, dict.fromkeys(LANES, 1))) as pool:
         store = Store(rig.parts.database, rig.parts.blobs, watch, rig.settings.threads)
         yield Context(rig.settings, store, rig.queue, Sessions(), Sessions(), Sessions(), pool)
 
@@ -43,6 +44,7 @@ class Straight:
     context: Context
     job_id: str
     before: dict[str, Callable[[], object]] = field(default_factory=dict)
+    epoch: int = 0
 
     def step(self, name: str, work: Callable[[], Answer]) -> Answer:
         """See `worker.context.Steps`."""
@@ -57,11 +59,17 @@ class Straight:
             waiting = jobs.waiting(session, self.job_id)
         shard = WORKFLOWS[self.context.job(self.job_id).type][1]
         for number in waiting:
-            if self.context.job(self.job_id).state in jobs.OPEN:
-                shard(self.context, self, self.job_id, number)
+            job = self.context.job(self.job_id)
+            if job.state in jobs.OPEN and job.epoch == self.epoch:
+                shard(self.context, self, self.job_id, number, self.epoch)
 
 
 def follow(context: Context, job_id: str, **before: Callable[[], object]) -> None:
     """The whole job; `before` is by the name of the step."""
+    follow_at(context, job_id, context.job(job_id).epoch, **before)
+
+
+def follow_at(context: Context, job_id: str, epoch: int, **before: Callable[[], object]) -> None:
+    """As a worker does that has the job from an epoch of it."""
     workflow = WORKFLOWS[context.job(job_id).type][0]
-    workflow(context, Straight(context, job_id, before), job_id)
+    workflow(context, Straight(context, job_id, before, epoch), job_id, epoch)

@@ -34,7 +34,14 @@ PROJECT = models.DEFAULT_PROJECT
 SECONDS = 180.0  # nobody waits that long, unless something is wrong or the machine is busy with much else
 _NURSERY = Nursery()
 # What differs between two runs of the same thing, and may.
-_TIMES = {"created_at", "started_at", "finished_at", "record"}  # a record says how long it took
+_TIMES = {
+    "created_at",
+    "started_at",
+    "finished_at",
+    "admitted_at",
+    "record",
+}  # a record says how long it took
+_TRIES = {"attempts", "last_error"}  # what happened on the way
 
 
 def until(what: str, reached: Callable[[], Any], seconds: float = SECONDS, pause: float = 0.04) -> Any:
@@ -242,6 +249,11 @@ class Rig:
         with self.parts.database.read() as session:
             return [(row.seq, row.type, row.key) for row in job_rows.events(session, job_id, 0, 10_000)]
 
+    def said(self, job_id: str) -> list[tuple[str, dict[str, Any]]]:
+        """(type, data) of what the job said."""
+        with self.parts.database.read() as session:
+            return [(row.type, row.data) for row in job_rows.events(session, job_id, 0, 10_000)]
+
     def close(self) -> None:
         """End every worker."""
         for worker in self.workers:
@@ -253,7 +265,7 @@ class Rig:
 
 def _values(row: Any) -> dict[str, Any]:
     values = {column.key: getattr(row, column.key) for column in type(row).__mapper__.columns}
-    return {name: value for name, value in values.items() if name not in _TIMES}
+    return {name: value for name, value in values.items() if name not in _TIMES | _TRIES}
 
 
 @contextmanager

@@ -8,12 +8,14 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from service.queue import CONVERT_SHARD, shard_id
-from service.records import jobs, models
-from tests.worker.inside import follow, inside
+from service.records import attempts, jobs, models, workers
+from tests.worker.inside import follow, follow_at, inside
 from tests.worker.material import Material
 from tests.worker.rig import PROJECT, Rig
 from worker import plans
 from worker.context import Context
+from worker.errors import LeftToOthers
+from worker.watch import Cancelled
 from worker.workflows import convert, shards, verify
 
 WORK = ("verify", "convert")
@@ -117,24 +119,87 @@ def test_rows_are_made_as_they_are_stored(alone: Rig, material: Material) -> Non
 @pytest.mark.parametrize(
     ("what", "step"), [("verify", "wait"), ("verify", "merge"), ("convert", "wait"), ("convert", "compose")]
 )
-def test_shards_of_another_list_of_tasks_are_neither_run_nor_merged(
+def test_a_job_that_another_version_planned_is_begun_anew(
     alone: Rig, material: Material, monkeypatch: pytest.MonkeyPatch, what: str, step: str
 ) -> None:
-    job_id = ask(alone, material, what)
+    """By a newer one, after whose tasks nothing of the older one is left; its rows are those of a job of its own."""
+    job_id, other = ask(alone, material, what), ask(alone, material, what)
     with inside(alone) as context:
 
         def upgrade() -> None:
-            monkeypatch.setattr(plans, "__version__", "another")
+            speak_as(monkeypatch, "999.1")
             context.forget(job_id)
 
         follow(context, job_id, **{step: upgrade})
+        job = alone.row(job_id)
+        assert (job.state, job.epoch, job.plan, alone.shards_done(job_id)) == ("running", 1, None, 0)
+        assert kept(alone, job_id, what) == (None, [])
+        assert [type_ for type_, _ in alone.said(job_id)][-1] == "restarted"
+        follow(context, job_id)
+        follow(context, other)
+    rows, alike = alone.rows(job_id), alone.rows(other)
+    assert rows["jobs"][0].pop("epoch") == 1
+    assert alike["jobs"][0].pop("epoch") == 0
+    assert rows == alike
+    assert rows["jobs"][0]["planned_by"] == "999.1"
+    numbers = [number for number, _, _ in alone.events(job_id)]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def speak_as(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    """Be another version from now on."""
+    monkeypatch.setattr(plans, "__version__", version)
+    monkeypatch.setattr(plans, "OURS", plans.version(version))
+    monkeypatch.setattr(shards, "__version__", version)
+
+
+@pytest.mark.parametrize("alive", [True, False], ids=["a newer one alive", "none alive"])
+def test_work_that_a_newer_version_planned_is_left_to_it(
+    alone: Rig, material: Material, monkeypatch: pytest.MonkeyPatch, alive: bool
+) -> None:
+    """As long as one is alive: where all were taken back to an older version, that one begins anew."""
+    job_id = ask(alone, material, "verify")
+    with alone.parts.database.write() as session:
+        if alive:
+            facts = {"host": "h", "machine": "m", "pid": 1, "started": 1}
+            workers.enter(session, "newer", **facts, version="999.1")  # type: ignore[arg-type]
+
+    with inside(alone) as context:
+
+        def downgrade() -> None:
+            monkeypatch.undo()
+            context.forget(job_id)
+
+        speak_as(monkeypatch, "999.1")
+        if alive:
+            with pytest.raises(LeftToOthers):
+                follow(context, job_id, wait=downgrade)
+        else:
+            follow(context, job_id, wait=downgrade)
     job = alone.row(job_id)
-    assert job.state == "error"
-    assert job.error is not None
-    assert job.error["code"] == "plan_changed"
-    assert "start it again" in job.error["detail"]
-    assert alone.shards_done(job_id) == 0 or step != "wait"
-    assert kept(alone, job_id, what) == (None, [])
+    assert (job.state, job.epoch) == ("running", 0 if alive else 1)
+    assert job.planned_by == ("999.1" if alive else None)
+
+
+def test_work_of_an_epoch_that_is_over_writes_nothing(alone: Rig, material: Material) -> None:
+    job_id = ask(alone, material, "verify")
+    with inside(alone) as context:
+        with alone.parts.database.write() as session:
+            assert attempts.begin_anew(session, job_id, 0, "a test") == 1
+        before = alone.rows(job_id), alone.events(job_id)
+        late: list[Callable[[], object]] = [
+            lambda: context.fail(job_id, "internal", "late"),
+            lambda: context.stopped(job_id),
+            lambda: context.begin_anew(job_id, "internal", "late"),
+            lambda: follow_at(context, job_id, 0),
+        ]
+        for work in late:
+            work()
+            assert (alone.rows(job_id), alone.events(job_id)) == before
+        with pytest.raises(Cancelled):
+            context.write(job_id, lambda session: None)
+        follow(context, job_id)
+    assert alone.row(job_id).state == "failed"
 
 
 def test_the_digest_of_a_plan_tells_lists_apart() -> None:

@@ -7,12 +7,12 @@ import time
 from sqlalchemy import delete
 
 from service.artifacts import listing_id
-from service.queue import CONVERT_SHARD, shard_id
+from service.queue import CONVERT_SHARD, job_workflow_id, shard_id
 from service.records import content, jobs, models
 from tests.worker.inside import inside
 from tests.worker.material import Material
 from tests.worker.rig import PROJECT, Rig, new_id, until
-from worker.sweep import tidy
+from worker.tidy import tidy
 
 
 def long_job(rig: Rig, material: Material) -> str:
@@ -100,7 +100,7 @@ def status(rig: Rig, id_: str) -> str | None:
 class Silent:
     """A queue that takes everything and does nothing: the crash between the commit and the enqueue."""
 
-    def enqueue(self, workflow: str, id: str, *args: str) -> None:  # noqa: A002  as the port
+    def enqueue(self, workflow: str, id: str, *args: str | int, **line: object) -> None:  # noqa: A002  as the port
         """See `service.parts.Enqueues`."""
 
 
@@ -125,32 +125,61 @@ def test_the_sweep_puts_in_line_what_the_engine_never_heard_of(alone: Rig, mater
     until("it is listed", listed)
 
 
-def test_the_sweep_ends_what_the_engine_has_ended(alone: Rig, material: Material) -> None:
-    codes = {
-        "MAX_RECOVERY_ATTEMPTS_EXCEEDED": "gave_up",
-        "ERROR": "internal",
-        "CANCELLED": "internal",
-        "SUCCESS": "internal",
-    }
-    ids = {said: long_job(alone, material) for said in codes}
-    for said, job_id in ids.items():
-        tell_engine(alone, job_id, said)
+def test_what_the_engine_ended_without_a_result_is_begun_anew(alone: Rig, material: Material) -> None:
+    said = ("MAX_RECOVERY_ATTEMPTS_EXCEEDED", "ERROR", "CANCELLED", "SUCCESS")
+    ids = {word: long_job(alone, material) for word in said}
+    for word, job_id in ids.items():
+        tell_engine(alone, job_id, word)
     alone.started()
-    for said, job_id in ids.items():
+    for word, job_id in ids.items():
         job = alone.finished(job_id)
-        assert job.state == "error"
-        assert job.error is not None
-        assert job.error["code"] == codes[said]
+        assert (job.state, job.epoch) == ("passed", 1)
+        [reason] = [data["reason"] for type_, data in alone.said(job_id) if type_ == "restarted"]
+        assert word in reason
 
 
-def test_a_shard_that_the_engine_gave_up_ends_its_job(alone: Rig, material: Material) -> None:
-    queue = alone.queue
+def test_a_shard_that_the_engine_ended_without_a_result_begins_its_job_anew(
+    alone: Rig, material: Material
+) -> None:
     job_id = long_job(alone, material)
-    queue.enqueue(CONVERT_SHARD, shard_id(job_id, 3), job_id, 3)
-    tell_engine(alone, shard_id(job_id, 3), "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
+    alone.queue.enqueue(CONVERT_SHARD, shard_id(job_id, 3), job_id, 3)
+    tell_engine(alone, shard_id(job_id, 3), "ERROR")
     alone.started()
     job = alone.finished(job_id)
-    assert job.error == {"code": "gave_up", "detail": "shard 3 ended its worker too often"}
+    assert (job.state, job.epoch) == ("passed", 1)
+
+
+def test_a_job_whose_engine_ends_it_again_and_again_is_given_up(alone: Rig, material: Material) -> None:
+    from worker.sweep import Sweep
+
+    job_id = long_job(alone, material)
+    with inside(alone) as context:
+        sweep = Sweep(context, Nothing())
+        for epoch in range(alone.settings.max_attempts):
+            assert (alone.row(job_id).state, alone.row(job_id).epoch) == ("queued", epoch)
+            sweep()  # puts it in line, where it is not yet
+            tell_engine(alone, job_workflow_id(job_id, epoch), "ERROR")
+            sweep()
+    job = alone.row(job_id)
+    assert job.state == "error"
+    assert job.error is not None
+    assert (job.error["code"], "ERROR" in job.error["detail"]) == ("internal", True)
+
+
+class Nothing:
+    """An engine that runs nothing."""
+
+    executor_id = "nobody"
+
+    def __init__(self) -> None:
+        self.left: set[str] = set()
+
+    def runs(self, id: str) -> bool:  # noqa: A002  as the port
+        """Never."""
+        return False
+
+    def hand_back(self, executor_id: str) -> None:
+        """Nothing is there."""
 
 
 def test_what_nobody_will_ask_for_again_is_tidied_away(alone: Rig) -> None:

@@ -19,13 +19,15 @@ from worker.errors import RowMissing
 from worker.workflows import shards
 
 
-def compare(context: Context, steps: Steps, job_id: str) -> None:
+def compare(context: Context, steps: Steps, job_id: str, epoch: int = 0) -> None:
     """The job."""
+    context = context.at(epoch)
     shards.follow(context, steps, job_id, COMPARE_SHARD, plan=_plan, last=("merge", _merge))
 
 
-def compare_shard(context: Context, steps: Steps, job_id: str, number: int) -> None:
+def compare_shard(context: Context, steps: Steps, job_id: str, number: int, epoch: int = 0) -> None:
     """One shard of it."""
+    context = context.at(epoch)
 
     def work(job: rows.Job, first: int, stop: int) -> tuple[list[shards.Document], None]:
         with context.comparing(job) as comparing:
@@ -40,7 +42,7 @@ def _plan(context: Context, job_id: str) -> Answer:
     job = context.job(job_id)
     if job.objects is not None:
         return DONE  # planned before
-    with context.watch.ticket(job_id), context.comparing(job) as comparing:
+    with context.ticket(job_id), context.comparing(job) as comparing:
         objects = comparing.prepared.totals.objects
         parts = shards.cut(job, comparing.tasks, context.settings.shard_bytes, objects)
         return shards.save_plan(context, job_id, objects, parts, comparing.plan)
@@ -52,7 +54,7 @@ def _merge(context: Context, job_id: str) -> Answer:
         planned = jobs.shards(session, job_id)
     if row is None:
         raise RowMissing("comparison", job_id)
-    with context.watch.ticket(job_id) as ticket, context.comparing(context.job(job_id)) as comparing:
+    with context.ticket(job_id) as ticket, context.comparing(context.job(job_id)) as comparing:
         comparison = comparing.conclude(map(from_json, shards.documents(context, planned)), ticket)
         _save(context, row, comparison)
     return DONE

@@ -30,14 +30,16 @@ from worker.workflows import segments, shards
 from worker.workflows.listing import list_if_possible
 
 
-def convert(context: Context, steps: Steps, job_id: str) -> None:
+def convert(context: Context, steps: Steps, job_id: str, epoch: int = 0) -> None:
     """The job."""
+    context = context.at(epoch)
     shards.follow(context, steps, job_id, CONVERT_SHARD, plan=_plan, last=("compose", _compose))
     context.store.blobs.clear_work(job_id)
 
 
-def convert_shard(context: Context, steps: Steps, job_id: str, number: int) -> None:
+def convert_shard(context: Context, steps: Steps, job_id: str, number: int, epoch: int = 0) -> None:
     """One shard of it."""
+    context = context.at(epoch)
 
     def work(job: rows.Job, first: int, stop: int) -> tuple[list[Outcome], dict[str, Any] | None]:
         with context.drafted(job) as drafted:
@@ -55,7 +57,7 @@ def _plan(context: Context, job_id: str) -> Answer:
     job = context.job(job_id)
     if job.objects is not None:
         return DONE  # planned before
-    with context.watch.ticket(job_id), context.drafted(job) as drafted:
+    with context.ticket(job_id), context.drafted(job) as drafted:
         draft = _draft(context, job_id, drafted)
         objects = draft.totals.objects
         composing = 2 * draft.blueprint.bytes  # hashed by object and by file
@@ -79,7 +81,7 @@ def _compose(context: Context, job_id: str) -> Answer:
         raise RowMissing("conversion", job_id)
     folder = context.store.blobs.work(job_id)
     last = planned[-1].number
-    with context.watch.ticket(job_id, last) as ticket, context.drafted(context.job(job_id)) as drafted:
+    with context.ticket(job_id, last) as ticket, context.drafted(context.job(job_id)) as drafted:
         draft = _draft(context, job_id, drafted)
         drafted.counting.ticket = ticket
         with Output(draft.blueprint, folder / row.output["name"]) as output:

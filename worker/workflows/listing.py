@@ -20,7 +20,7 @@ from service.records import content, provenance
 from service.records.models import LISTED, UNREADABLE, Artifact, Object, Run
 from worker import facts
 from worker.context import DONE, Answer, Context, Steps
-from worker.errors import RowMissing
+from worker.errors import MayPass, RowMissing
 from worker.patience import passing
 from worker.preparing import Store
 from worker.sources import StoredFiles
@@ -80,7 +80,7 @@ def list_if_possible(store: Store, artifact_id: str) -> bool:
         listing = _read(artifact, files)
         with store.database.write() as session:
             _save(session, artifact, listing)
-    except NinferError as error:
+    except (NinferError, MayPass) as error:
         log.warning("artifact.unread", artifact=artifact_id, error=str(error))
         return False
     finally:

@@ -3,9 +3,7 @@
 Memory follows the content that was given: every file is read whole, and what is decoded is as large as its reference.
 """
 
-import functools
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -15,16 +13,10 @@ from worker.context import DONE, Answer, Context, Steps
 from worker.examining import Content, examined
 from worker.workflows import shards
 
-_STEPS: Final = ("begin", "check")
 
-
-def scheme(context: Context, steps: Steps, job_id: str) -> None:
+def scheme(context: Context, steps: Steps, job_id: str, epoch: int = 0) -> None:
     """The job."""
-    work: dict[str, Callable[[Context, str], Answer]] = {"begin": shards.begin, "check": _check}
-    for name in _STEPS:
-        doing = functools.partial(context.answering, job_id, functools.partial(work[name], context, job_id))
-        if steps.step(name, doing)["ended"]:
-            return
+    shards.in_turn(context.at(epoch), steps, job_id, (("begin", shards.begin), ("check", _check)))
 
 
 def _check(context: Context, job_id: str) -> Answer:
@@ -35,10 +27,10 @@ def _check(context: Context, job_id: str) -> Answer:
         context.write(job_id, jobs.plan, job_id, content.files, content.bytes, planned)
 
         def inside() -> dict[str, Any]:
-            with context.watch.ticket(job_id, 0) as ticket:
+            with context.ticket(job_id, 0) as ticket:
                 return examined(job.request, content, ticket, context.settings.struct_limits)
 
-        document = context.on_shard_thread(inside)
+        document = context.on_shard_thread(inside, job.lane)
 
     def conclude(session: Session) -> None:
         scheme_checks.save(session, job_id, document)

@@ -1,8 +1,6 @@
 """A self-check of a device of the worker that takes the job: one step, for evidence is of one device and one moment."""
 
-import functools
 import time
-from collections.abc import Callable
 from typing import Final
 
 from sqlalchemy.orm import Session
@@ -16,17 +14,12 @@ from worker.context import DONE, Answer, Context, Steps
 from worker.devices import check
 from worker.workflows import shards
 
-_STEPS: Final = ("begin", "check")
 _TELL_SECONDS: Final = 0.4  # between two words about how far it is
 
 
-def selfcheck(context: Context, steps: Steps, job_id: str) -> None:
+def selfcheck(context: Context, steps: Steps, job_id: str, epoch: int = 0) -> None:
     """The job."""
-    work: dict[str, Callable[[Context, str], Answer]] = {"begin": shards.begin, "check": _check}
-    for name in _STEPS:
-        doing = functools.partial(context.answering, job_id, functools.partial(work[name], context, job_id))
-        if steps.step(name, doing)["ended"]:
-            return
+    shards.in_turn(context.at(epoch), steps, job_id, (("begin", shards.begin), ("check", _check)))
 
 
 def _check(context: Context, job_id: str) -> Answer:
@@ -45,10 +38,10 @@ def _check(context: Context, job_id: str) -> Answer:
             written, written_at = done, time.monotonic()
 
     def inside() -> SelfCheck:
-        with context.watch.ticket(job_id):
+        with context.ticket(job_id):
             return check(device, job.request["level"], job.request["seed"], tell)
 
-    document = context.on_shard_thread(inside).as_json()
+    document = context.on_shard_thread(inside, job.lane).as_json()
 
     def conclude(session: Session) -> None:
         selfchecks.save(

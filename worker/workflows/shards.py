@@ -3,7 +3,7 @@
 import functools
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 from typing import Any
@@ -143,11 +143,20 @@ def every_shard(workflow: str, context: Context, job_id: str) -> Answer:
     return DONE
 
 
-def _enqueue(context: Context, workflow: str, job_id: str, numbers: Iterable[int]) -> None:
+def _enqueue(context: Context, workflow: str, job_id: str, numbers: Sequence[int]) -> None:
+    if not numbers:
+        return
+    job = context.job(job_id)
     for number in numbers:
         context.watch.check()
         context.queue.enqueue(
-            workflow, shard_id(job_id, number, context.epoch), job_id, number, context.epoch
+            workflow,
+            shard_id(job_id, number, context.epoch),
+            job_id,
+            number,
+            context.epoch,
+            lane=job.lane,
+            priority=job.priority,
         )
 
 
@@ -240,7 +249,8 @@ def run_spelled(
         text = json.dumps(found, allow_nan=False, separators=(",", ":"))
         return text, segment, told(found, context.devices)
 
-    text, segment, produced = context.on_shard_thread(inside, alone=shard.attempts >= min(SUSPECT, most - 1))
+    alone = 0 < min(SUSPECT, most - 1) <= shard.attempts
+    text, segment, produced = context.on_shard_thread(inside, job.lane, alone=alone)
     context.write(job_id, jobs.finish_shard, job_id, number, text, segment, produced)
     return DONE
 

@@ -26,23 +26,25 @@ from worker.workflows.listing import list_if_possible, list_reported
 _LITTLE_BYTES: Final = 1 << 20
 
 
-def verify(context: Context, steps: Steps, job_id: str) -> None:
+def verify(context: Context, steps: Steps, job_id: str, epoch: int = 0) -> None:
     """The job."""
+    context = context.at(epoch)
     last = ("merge", _merge)
     shards.follow(context, steps, job_id, VERIFY_SHARD, plan=_plan, last=last, put_in_line=_put_in_line)
 
 
-def verify_shard(context: Context, steps: Steps, job_id: str, number: int) -> None:
+def verify_shard(context: Context, steps: Steps, job_id: str, number: int, epoch: int = 0) -> None:
     """One shard of it."""
+    context = context.at(epoch)
     steps.step("run", lambda: context.answering(job_id, lambda: _run(context, job_id, number)))
 
 
-def _run(context: Context, job_id: str, number: int) -> Answer:
+def _run(context: Context, job_id: str, number: int, *, counted: bool = True) -> Answer:
     def work(job: Job, first: int, stop: int) -> tuple[list[Outcome], dict[str, Any] | None]:
         with context.verification(job) as verification:
             return [task.run() for task in verification.tasks[first:stop]], None
 
-    return shards.run(context, job_id, number, work)
+    return shards.run(context, job_id, number, work, counted=counted)
 
 
 def _put_in_line(context: Context, job_id: str) -> Answer:
@@ -50,7 +52,7 @@ def _put_in_line(context: Context, job_id: str) -> Answer:
     with context.database.read() as session:
         planned = jobs.shards(session, job_id)
     if len(planned) == 1 and planned[0].bytes <= _LITTLE_BYTES:
-        return _run(context, job_id, planned[0].number)
+        return _run(context, job_id, planned[0].number, counted=False)  # as a step of the job it is
     return shards.every_shard(VERIFY_SHARD, context, job_id)
 
 
@@ -58,7 +60,7 @@ def _plan(context: Context, job_id: str) -> Answer:
     job = context.job(job_id)
     if job.objects is not None:
         return DONE  # planned before
-    with context.watch.ticket(job_id):
+    with context.ticket(job_id):
         if job.artifact_id is not None:
             list_if_possible(context.store, job.artifact_id)
         with context.verification(job) as verification:
@@ -73,7 +75,7 @@ def _merge(context: Context, job_id: str) -> Answer:
         planned = jobs.shards(session, job_id)
     if run is None:
         raise RowMissing("run", job_id)
-    with context.watch.ticket(job_id) as ticket, context.verification(context.job(job_id)) as verification:
+    with context.ticket(job_id) as ticket, context.verification(context.job(job_id)) as verification:
         report = verification.conclude(shards.outcomes(context, planned), ticket)
         _save(context, run, report, verification, merged(shard.produced for shard in planned))
     return DONE
