@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import structlog
 
@@ -12,6 +13,7 @@ from ninfer_core.sources.checkpoint import INDEX_SUFFIX, SUFFIX, detect
 from service.blobs import BlobFiles
 from service.contents import NamedDigest, Stored, named_files
 from service.errors import ArtifactKindConflict, ArtifactNotFound, EntryUnclear, Fault
+from service.lanes import INTERACTIVE
 from service.parts import Parts
 from service.queue import LIST_OBJECTS, listing_id
 from service.records import content
@@ -75,10 +77,13 @@ def push_one(
     return push(parts, project_id, kind, [NamedDigest(name, stored.digest)])
 
 
-def start(parts: Parts, workflow: str, id_: str, *args: str) -> None:
+def start(
+    parts: Parts, workflow: str, id_: str, *args: str | int, lane: str = INTERACTIVE, priority: int = 0
+) -> None:
     """Enqueue what is committed already; when that fails or takes long, the workers' sweep does it later."""
     try:
-        _ENQUEUEING.submit(parts.queue.enqueue, workflow, id_, *args).result(_ENQUEUE_SECONDS)
+        line = partial(parts.queue.enqueue, workflow, id_, *args, lane=lane, priority=priority)
+        _ENQUEUEING.submit(line).result(_ENQUEUE_SECONDS)
     except TimeoutError:
         log.warning("queue.enqueue_slow", workflow=workflow, id=id_)
     except Exception as error:  # noqa: BLE001  the engine's own failures are many, and none is the client's

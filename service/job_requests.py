@@ -23,6 +23,7 @@ from service.errors import (
     RecipeMismatch,
     ReferenceUnknown,
 )
+from service.lanes import INTERACTIVE, Lane
 from service.parts import Parts
 from service.records import content
 from service.records.models import Artifact
@@ -30,6 +31,15 @@ from service.records.models import Artifact
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_STEM: Final = 200
 _PART_SUFFIX_BYTES: Final = len(".part-0001")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a job stands in line: its lane, who goes first there (a higher priority), and when it has come too late."""
+
+    lane: Lane = INTERACTIVE
+    priority: int = 0
+    deadline_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

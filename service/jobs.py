@@ -6,18 +6,18 @@ Runs, conversions, comparisons and checks carry the id of their job; a self-chec
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final, Literal
 
 from sqlalchemy.orm import Session
 
 from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.targets import AUTO
-from service import recipes, scheme_checks, selfchecks
-from service.artifacts import start
+from service import admission, recipes, scheme_checks, selfchecks
 from service.comparisons import Compare
 from service.comparisons import settled as settled_comparison
 from service.errors import Fault, IdempotencyKeyReused, JobNotFound
-from service.job_requests import Convert, Verify, settled
+from service.job_requests import Convert, Terms, Verify, settled
 from service.job_targets import named_target, recipe_of, stored_recipe
 from service.parts import Parts
 from service.records import comparisons, conversions, jobs, runs, views
@@ -33,6 +33,7 @@ from service.workforce import workforce
 Asked = Verify | Convert | Compare | Check | CheckScheme
 JobState = Literal["queued", "running", "passed", "failed", "incomplete", "error", "cancelled"]
 _EVENTS_AT_ONCE: Final = 500
+_USUAL: Final = Terms()
 _WHOLES: Final = {
     "verify": "runs",
     "convert": "conversions",
@@ -56,6 +57,17 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
+class Asking:
+    """Everything about a new job but what it is to do."""
+
+    project_id: str
+    sent: Sent
+    terms: Terms
+    created_by: str | None
+    campaign_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class JobView:
     """A job with its progress, and the digest of the artifact that it verifies or made."""
 
@@ -65,30 +77,42 @@ class JobView:
     waits_for: str | None = None  # in words, while it is queued
 
 
-def create(parts: Parts, project_id: str, request: Asked, sent: Sent) -> Job:
+def create(
+    parts: Parts,
+    project_id: str,
+    request: Asked,
+    sent: Sent,
+    *,
+    terms: Terms = _USUAL,
+    created_by: str | None = None,
+    campaign_id: str | None = None,
+) -> Job:
     """A new job, or the one that this key and body started before.
 
     Raises: CheckUnknown, ReferenceUnknown, BlobsMissing, RecipeFaulty, RecipeMismatch, InvalidRequest, IdempotencyKeyReused.
     """
+    asking = Asking(project_id, sent, terms, created_by, campaign_id)
     job = _known(parts, project_id, sent)
-    if job is None:
-        if isinstance(request, Compare):
-            job = _new_comparison(parts, project_id, request, sent)
-        elif isinstance(request, Check):
-            with parts.database.write() as session:
-                job = _add(session, project_id, selfchecks.settled(request), None, sent)
-        elif isinstance(request, CheckScheme):
-            with parts.database.write() as session:
-                whole = scheme_checks.settled(parts, session, project_id, request)
-                job = _add(session, project_id, whole, None, sent)
-        else:
-            job = _new(parts, project_id, request, sent)
-    if job.state == "queued":
-        start(parts, job.type, job.id, job.id)
+    if job is not None:
+        admitted = [job] if job.state == "queued" and job.admitted_at is not None else []
+    elif isinstance(request, Verify | Convert):
+        job, admitted = _new(parts, asking, request)
+    else:
+        with parts.database.write() as session:
+            if isinstance(request, Compare):
+                whole, compared = settled_comparison(session, project_id, request)
+                job = _add(session, asking, whole, None, compared)
+            elif isinstance(request, Check):
+                job = _add(session, asking, selfchecks.settled(request), None)
+            else:
+                job = _add(session, asking, scheme_checks.settled(parts, session, project_id, request), None)
+            admitted = admission.admit(session, parts.settings, project_id)
+    admission.put_in_line(parts, admitted)
     return job
 
 
-def _new(parts: Parts, project_id: str, request: Verify | Convert, sent: Sent) -> Job:
+def _new(parts: Parts, asking: Asking, request: Verify | Convert) -> tuple[Job, list[Job]]:
+    project_id = asking.project_id
     named = named_target(parts, project_id, request)
     given = recipe_of(parts, project_id, request)
     draft = recipes.read(given, named.contract) if isinstance(given, bytes) else None
@@ -99,13 +123,8 @@ def _new(parts: Parts, project_id: str, request: Verify | Convert, sent: Sent) -
         whole, artifact_id = settled(parts, session, project_id, request, recipe, named.name)
         if draft is not None:
             recipes.keep(session, project_id, draft)
-        return _add(session, project_id, whole, artifact_id, sent)
-
-
-def _new_comparison(parts: Parts, project_id: str, request: Compare, sent: Sent) -> Job:
-    with parts.database.write() as session:
-        whole, compared = settled_comparison(session, project_id, request)
-        return _add(session, project_id, whole, None, sent, compared)
+        job = _add(session, asking, whole, artifact_id)
+        return job, admission.admit(session, parts.settings, project_id)
 
 
 def _known(parts: Parts, project_id: str, sent: Sent) -> Job | None:
@@ -127,13 +146,14 @@ def _same(job: Job, sent: Sent) -> Job:
 
 def _add(
     session: Session,
-    project_id: str,
+    asking: Asking,
     whole: dict[str, Any],
     artifact_id: str | None,
-    sent: Sent,
     compared: tuple[str, str] | None = None,
 ) -> Job:
+    project_id, sent, terms = asking.project_id, asking.sent, asking.terms
     job_id, moment = new_id(), now()
+    late = terms.deadline_seconds
     job = jobs.add(
         session,
         Job(
@@ -145,6 +165,11 @@ def _add(
             request_digest=sent.digest,
             idempotency_key=sent.key,
             artifact_id=artifact_id,
+            lane=terms.lane,
+            priority=terms.priority,
+            deadline_at=None if late is None else moment + timedelta(seconds=late),
+            campaign_id=asking.campaign_id,
+            created_by=asking.created_by,
             created_at=moment,
         ),
     )
@@ -179,7 +204,7 @@ def view(parts: Parts, project_id: str, job_id: str) -> JobView:
         job = jobs.job(session, project_id, job_id)
         if job is None:
             raise _not_found(job_id)
-        return _views(parts, session, project_id, [job])[0]
+        return viewed(parts, session, project_id, [job])[0]
 
 
 def page(
@@ -188,7 +213,7 @@ def page(
     """Newest first. Raises: BadCursor."""
     with parts.database.read() as session:
         found = jobs.jobs(session, project_id, limit=limit, cursor=cursor, state=state, type=type_)
-        return Page(_views(parts, session, project_id, found.items), found.next)
+        return Page(viewed(parts, session, project_id, found.items), found.next)
 
 
 def cancel(parts: Parts, project_id: str, job_id: str) -> JobView:
@@ -196,6 +221,7 @@ def cancel(parts: Parts, project_id: str, job_id: str) -> JobView:
     with parts.database.write() as session:
         if jobs.request_cancel(session, project_id, job_id) is None:
             raise _not_found(job_id)
+    admission.admit_waiting(parts, project_id)  # its place may be free now
     return view(parts, project_id, job_id)
 
 
@@ -210,9 +236,11 @@ def events(parts: Parts, project_id: str, job_id: str, after: int) -> tuple[Sequ
     return found, job.state in jobs.FINAL and len(found) < _EVENTS_AT_ONCE
 
 
-def _views(parts: Parts, session: Session, project_id: str, found: Sequence[Job]) -> list[JobView]:
+def viewed(parts: Parts, session: Session, project_id: str, found: Sequence[Job]) -> list[JobView]:
+    """Jobs with what is told of them, within a transaction."""
     queued = any(job.state == "queued" for job in found)
     waits = workforce(session, parts).waits if queued else None
+    room = admission.waits_for_room(session, parts.settings, project_id) if queued else None
     progress = jobs.progress_of(session, [job.id for job in found])
     ids = {job.artifact_id for job in found if job.artifact_id is not None}
     artifacts = views.artifacts(session, project_id, ids) if ids else {}
@@ -221,7 +249,7 @@ def _views(parts: Parts, session: Session, project_id: str, found: Sequence[Job]
             job,
             progress[job.id],
             artifacts[job.artifact_id].digest if job.artifact_id in artifacts else None,
-            waits if job.state == "queued" else None,
+            (waits if job.admitted_at is not None else room) if job.state == "queued" else None,
         )
         for job in found
     ]

@@ -31,6 +31,27 @@ def upgrade() -> None:
         table.create_check_constraint("ck_jobs_lane", "lane IN ('interactive', 'bulk')")
         table.create_foreign_key("fk_jobs_campaign_id_campaigns", "campaigns", ["campaign_id"], ["id"])
     op.create_index("ix_jobs_campaign_id_id", "jobs", ["campaign_id", "id"])
+    op.create_index("ix_jobs_campaign_id_state_id", "jobs", ["campaign_id", "state", "id"])
+    # Those that are open are in the engine's line already.
+    jobs = sa.table("jobs", sa.column("state"), sa.column("created_at"), sa.column("admitted_at"))
+    opened = jobs.c.state.in_(("queued", "running"))
+    op.execute(jobs.update().where(opened).values(admitted_at=jobs.c.created_at))
+    waiting = sa.text("state = 'queued' AND admitted_at IS NULL")
+    admitted = sa.text("state IN ('queued', 'running') AND admitted_at IS NOT NULL")
+    op.create_index(
+        "ix_jobs_waiting",
+        "jobs",
+        ["project_id", "lane", "priority", "id"],
+        sqlite_where=waiting,
+        postgresql_where=waiting,
+    )
+    op.create_index(
+        "ix_jobs_admitted",
+        "jobs",
+        ["project_id", "lane", "state"],
+        sqlite_where=admitted,
+        postgresql_where=admitted,
+    )
     op.add_column("shards", sa.Column("attempts", sa.Integer(), nullable=False, server_default=NONE))
     op.add_column("shards", sa.Column("last_error", sa.Text(), nullable=True))
     op.add_column("shards", sa.Column("finished_at", MOMENT, nullable=True))
@@ -46,7 +67,10 @@ def _campaigns() -> None:
         sa.Column("request", sa.Text(), nullable=False),
         sa.Column("state", sa.String(20), nullable=False),
         sa.Column("cursor", ID, nullable=True),
+        sa.Column("total", sa.BigInteger(), nullable=False, server_default=NONE),
         sa.Column("selected", sa.BigInteger(), nullable=False, server_default=NONE),
+        sa.Column("refused", sa.BigInteger(), nullable=False, server_default=NONE),
+        sa.Column("last_refusal", sa.Text(), nullable=True),
         sa.Column("created_by", WHO, nullable=False),
         sa.Column("created_at", MOMENT, nullable=False),
         sa.Column("finished_at", MOMENT, nullable=True),
@@ -58,6 +82,14 @@ def _campaigns() -> None:
     op.create_index("ix_campaigns_project_id_id", "campaigns", ["project_id", "id"])
     where = sa.text("state = 'running'")
     op.create_index("ix_campaigns_open", "campaigns", ["id"], sqlite_where=where, postgresql_where=where)
+    op.create_index(
+        "uq_campaigns_running",
+        "campaigns",
+        ["project_id", "name"],
+        unique=True,
+        sqlite_where=where,
+        postgresql_where=where,
+    )
 
 
 def _imports() -> None:

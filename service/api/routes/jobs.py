@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Header, Query, Response
 
 from service import jobs
 from service.api import body, examples
-from service.api.parameters import CallerParam, JobId, Paging, PartsParam
+from service.api.parameters import CallerParam, JobId, Paging, PartsParam, SubmitCaller
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
 from service.api.schemas.jobs import JOB, AnyJobSent, JobRead
@@ -66,7 +66,7 @@ class JobPaging(Paging):
 def start(
     response: Response,
     parts: PartsParam,
-    caller: CallerParam,
+    caller: SubmitCaller,
     sent: Annotated[body.Body[AnyJobSent], Depends(body.strict(JOB))],
     idempotency_key: IdempotencyKey = None,
 ) -> JobRead:
@@ -77,7 +77,10 @@ def start(
     A recipe or checkpoints alone leave `parity` asked and unchecked, which ends as `incomplete`, as on the command line.
     """
     how = jobs.Sent.of(body.spelled(sent.document), idempotency_key)
-    job = jobs.create(parts, caller.project_id, sent.value.request(), how)
+    asked = sent.value
+    job = jobs.create(
+        parts, caller.project_id, asked.request(), how, terms=asked.terms, created_by=caller.actor
+    )
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     return JobRead.of(jobs.view(parts, caller.project_id, job.id))
 
@@ -107,6 +110,6 @@ def one(job: JobId, response: Response, parts: PartsParam, caller: CallerParam) 
     summary="Cancel a job",
     responses=describe(JobNotFound, InvalidRequest),
 )
-def cancel(job: JobId, parts: PartsParam, caller: CallerParam) -> JobRead:
+def cancel(job: JobId, parts: PartsParam, caller: SubmitCaller) -> JobRead:
     """One that waits is cancelled at once, one that runs is asked to stop, one that is final stays as it is."""
     return JobRead.of(jobs.cancel(parts, caller.project_id, job))

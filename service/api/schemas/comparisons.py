@@ -6,14 +6,15 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from ninfer_core.compare.comparison import Status
-from service.api.schemas.base import Answer, Digest, Id, Sent
+from service.api.schemas.base import Answer, Digest, Id
 from service.api.schemas.runs import FindingRead
+from service.api.schemas.terms import JobSent
 from service.comparisons import Compare, ComparisonView
 from service.jobs import JobState
 from service.records.models import ComparisonFinding, ComparisonObject
 
 
-class CompareSent(Sent):
+class CompareSent(JobSent):
     """Compare two `.ninfer` artifacts, object by object."""
 
     type: Literal["compare"]

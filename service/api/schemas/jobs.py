@@ -11,8 +11,10 @@ from service.api.schemas.base import Answer, Digest, Id, Sent
 from service.api.schemas.comparisons import CompareSent
 from service.api.schemas.scheme_checks import SchemeSent
 from service.api.schemas.selfchecks import SelfCheckSent
+from service.api.schemas.terms import JobSent
 from service.job_requests import Convert, Output, Sample, Verify
 from service.jobs import JobState, JobView, answered_selfcheck, links
+from service.lanes import Lane
 
 _MOST_ROLES = 64
 _MOST_INPUTS = 1_000
@@ -70,7 +72,7 @@ class SampleSent(Sent):
     seed: int = Field(0, ge=0, le=2**63 - 1)
 
 
-class VerifySent(Sent):
+class VerifySent(JobSent):
     """Verify an artifact."""
 
     type: Literal["verify"]
@@ -121,7 +123,7 @@ class OutputSent(Sent):
     )
 
 
-class ConvertSent(Sent):
+class ConvertSent(JobSent):
     """Make an artifact out of checkpoints by a recipe."""
 
     type: Literal["convert"]
@@ -157,6 +159,14 @@ class JobError(Answer):
     detail: str
 
 
+class LastError(Answer):
+    """Why the last of a job's attempts came to nothing; it is tried again."""
+
+    code: str
+    detail: str
+    at: str | None = None
+
+
 class JobRead(Answer):
     """A job."""
 
@@ -164,6 +174,15 @@ class JobRead(Answer):
     type: Literal["verify", "convert", "compare", "selfcheck", "scheme"]
     state: JobState
     cancel_requested: bool
+    lane: Lane
+    priority: int
+    deadline_at: datetime | None = Field(
+        description="When it ends as `deadline_exceeded`, unless it is over."
+    )
+    attempts: int = Field(description="Attempts that failed in a way that may pass; it goes on after them.")
+    last_error: LastError | None = Field(description="Of the last of these attempts.")
+    created_by: str | None = Field(description="Whose token or identity started it.")
+    campaign: Id | None = Field(description="The campaign that it belongs to.")
     waits_for: str | None = Field(description="What it waits for, in words, while it is queued.")
     created_at: datetime
     started_at: datetime | None
@@ -189,6 +208,13 @@ class JobRead(Answer):
                 "type": job.type,
                 "state": job.state,
                 "cancel_requested": job.cancel_requested,
+                "lane": job.lane,
+                "priority": job.priority,
+                "deadline_at": job.deadline_at,
+                "attempts": job.attempts,
+                "last_error": job.last_error,
+                "created_by": job.created_by,
+                "campaign": job.campaign_id,
                 "waits_for": view.waits_for,
                 "created_at": job.created_at,
                 "started_at": job.started_at,

@@ -9,6 +9,7 @@ from ninfer_core.schemes.run import MAX_RANK
 from ninfer_core.strict_json import Huge, Real
 from service.api.schemas.base import Answer, Digest, Id, Sent
 from service.api.schemas.schemes import Verdict
+from service.api.schemas.terms import JobSent
 from service.jobs import JobState
 from service.scheme_checks import (
     Archive,
@@ -56,7 +57,7 @@ class ArchiveSent(Sent):
     prefix: str = Field("", max_length=1_000)
 
 
-class SchemeSent(Sent):
+class SchemeSent(JobSent):
     """Check stored arrays of a foreign scheme, or, with `struct`, a payload against its struct type."""
 
     type: Literal["scheme"]

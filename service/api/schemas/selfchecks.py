@@ -8,7 +8,8 @@ from pydantic import Field
 from ninfer_core.kernels.registry import Kernel
 from ninfer_core.kernels.sources import DeviceClass
 from ninfer_core.selfcheck.result import SCHEMA, KernelOutcome, Level, Outcome
-from service.api.schemas.base import Answer, Digest, Id, Sent
+from service.api.schemas.base import Answer, Digest, Id
+from service.api.schemas.terms import JobSent
 from service.evidence import Evidence
 from service.selfchecks import (
     AUTO,
@@ -20,7 +21,7 @@ from service.selfchecks import (
 )
 
 
-class SelfCheckSent(Sent):
+class SelfCheckSent(JobSent):
     """Check a device of the worker that takes the job."""
 
     type: Literal["selfcheck"]

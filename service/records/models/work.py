@@ -14,7 +14,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.records.models.base import DIGEST, ID, Base, OfProject
+from service.records.models.base import DIGEST, ID, SHA256, Base, OfProject
 from service.records.types import HostileString, HostileText, Json
 
 
@@ -26,11 +26,29 @@ class Job(OfProject, Base):
         UniqueConstraint("project_id", "idempotency_key"),
         Index(None, "project_id", "id"),
         Index(None, "campaign_id", "id"),
+        Index(None, "campaign_id", "state", "id"),
         Index(
             "ix_jobs_open",
             "id",
             sqlite_where=text("state IN ('queued', 'running')"),
             postgresql_where=text("state IN ('queued', 'running')"),
+        ),
+        Index(
+            "ix_jobs_waiting",
+            "project_id",
+            "lane",
+            "priority",
+            "id",
+            sqlite_where=text("state = 'queued' AND admitted_at IS NULL"),
+            postgresql_where=text("state = 'queued' AND admitted_at IS NULL"),
+        ),
+        Index(
+            "ix_jobs_admitted",
+            "project_id",
+            "lane",
+            "state",
+            sqlite_where=text("state IN ('queued', 'running') AND admitted_at IS NOT NULL"),
+            postgresql_where=text("state IN ('queued', 'running') AND admitted_at IS NOT NULL"),
         ),
         CheckConstraint(
             "state IN ('queued', 'running', 'passed', 'failed', 'incomplete', 'error', 'cancelled')", "state"
@@ -72,6 +90,15 @@ class Job(OfProject, Base):
     finished_at: Mapped[datetime | None]
 
 
+class JobContent(OfProject, Base):
+    """Content that a job's request names, where an index finds it: what a collector must leave alone."""
+
+    __tablename__ = "job_contents"
+    project_id: Mapped[str] = mapped_column(ID, ForeignKey("projects.id"), primary_key=True)
+    sha256: Mapped[str] = mapped_column(SHA256, primary_key=True)
+    job_id: Mapped[str] = mapped_column(ID, ForeignKey("jobs.id"), primary_key=True)
+
+
 class Shard(OfProject, Base):
     """One shard of a running job, and what it found out until that is merged; then `outcomes` is emptied."""
 
@@ -108,11 +135,22 @@ class JobEvent(OfProject, Base):
 
 
 class Campaign(OfProject, Base):
-    """Artifacts that a query finds, verified again on the bulk lane, some at a time; `cursor` is how far that has come."""
+    """Artifacts that a query finds, verified again on the bulk lane, some at a time; `cursor` is how far that has come.
+
+    Of one project, only one of a name is running.
+    """
 
     __tablename__ = "campaigns"
     __table_args__ = (
         Index(None, "project_id", "id"),
+        Index(
+            "uq_campaigns_running",
+            "project_id",
+            "name",
+            unique=True,
+            sqlite_where=text("state = 'running'"),
+            postgresql_where=text("state = 'running'"),
+        ),
         Index(
             "ix_campaigns_open",
             "id",
@@ -125,8 +163,13 @@ class Campaign(OfProject, Base):
     name: Mapped[str] = mapped_column(HostileString(100))
     request: Mapped[Any] = mapped_column(Json)  # {"query", "verify"}
     state: Mapped[str] = mapped_column(HostileString(20))
-    cursor: Mapped[str | None] = mapped_column(ID)  # the last artifact that got its job
-    selected: Mapped[int] = mapped_column(default=0, server_default=text("0"))  # jobs made so far
+    cursor: Mapped[str | None] = mapped_column(ID)  # the last artifact that had its turn
+    total: Mapped[int] = mapped_column(default=0, server_default=text("0"))  # found as it was started
+    selected: Mapped[int] = mapped_column(default=0, server_default=text("0"))  # that got a job
+    refused: Mapped[int] = mapped_column(default=0, server_default=text("0"))  # that could not have one
+    last_refusal: Mapped[Any] = mapped_column(
+        Json, nullable=True
+    )  # {"artifact", "code", "detail"} of the last of these
     created_by: Mapped[str] = mapped_column(HostileString(200))
     created_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
@@ -147,6 +190,15 @@ class Import(OfProject, Base):
     document: Mapped[Any] = mapped_column(Json, nullable=True)  # {"files": [{"name", "digest", "bytes"}]}
     created_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
+
+
+class Lease(Base):
+    """Who alone does something for now; one that is not renewed ends by itself."""
+
+    __tablename__ = "leases"
+    name: Mapped[str] = mapped_column(HostileString(40), primary_key=True)
+    holder: Mapped[str] = mapped_column(HostileString(64))
+    until: Mapped[float]  # seconds since 1970 by the database's clock
 
 
 class Worker(Base):

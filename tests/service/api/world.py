@@ -29,6 +29,8 @@ from service.records import (
     provenance,
     runs,
     scheme_checks,
+    tokens,
+    trusts,
 )
 from service.records.database import Database
 from service.records.models import (
@@ -45,6 +47,7 @@ from service.records.models import (
     Result,
     Run,
     SchemeCheck,
+    Trust,
 )
 from service.records.provenance import Fact
 from service.records.types import now
@@ -160,6 +163,16 @@ class World:
         finally:
             self.app.state.parts = self.parts
 
+    @contextmanager
+    def with_settings(self, **changes: Any) -> Iterator[None]:
+        """Other settings for a moment."""
+        settings = self.parts.settings.model_copy(update=changes)
+        self.app.state.parts = replace(self.parts, settings=settings)
+        try:
+            yield
+        finally:
+            self.app.state.parts = self.parts
+
 
 @contextmanager
 def world(folder: Path, url: str, **limits: Any) -> Iterator[World]:
@@ -232,6 +245,7 @@ def seed(made: World) -> None:
         )
         for id_ in (examples.JOB_ID, examples.DONE_ID):
             _verification(session, id_, artifact.id)
+        _access(session)
         _finished(session)
         _conversion(session, artifact.id, record)
         compared(session, artifact.id)
@@ -241,6 +255,23 @@ def seed(made: World) -> None:
         identities.save(session, artifact, [(0, examples.IDENTITY), (1, examples.IDENTITY)])
         facts = [Fact("recipe", examples.RECIPE_DIGEST), Fact("format", "FP32")]
         provenance.save(session, artifact, "converted", examples.CONVERSION_ID, facts)
+
+
+def _access(session: Any) -> None:
+    made = tokens.add(session, P, "1" * 64, "api", name="seeded", scopes="read", created_by="seed")
+    made.id = examples.TOKEN_ID
+    trust = {name: examples.TRUST_OIDC[name] for name in ("name", "issuer", "audience", "claims")}
+    trusts.add(
+        session,
+        Trust(
+            id=examples.TRUST_ID,
+            project_id=P,
+            **trust,
+            scopes="read submit",
+            created_by="seed",
+            created_at=now(),
+        ),
+    )
 
 
 def _object(ordinal: int, name: str) -> Object:
