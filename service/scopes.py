@@ -5,10 +5,10 @@ from typing import Final, Literal
 
 Scope = Literal["read", "submit", "gate", "admin"]
 
-READ: Final = "read"  # see what the project holds
-SUBMIT: Final = "submit"  # push content, start and cancel jobs
-GATE: Final = "gate"  # decide what is released
-ADMIN: Final = "admin"  # tokens, trusts, bounds and the log of the project
+READ: Final[Scope] = "read"  # see what the project holds
+SUBMIT: Final[Scope] = "submit"  # push content, start and cancel jobs
+GATE: Final[Scope] = "gate"  # decide what is released
+ADMIN: Final[Scope] = "admin"  # tokens, trusts, bounds and the log of the project
 
 SCOPES: Final[tuple[Scope, ...]] = (READ, SUBMIT, GATE, ADMIN)
 

@@ -3,16 +3,18 @@
 import json
 import os
 from dataclasses import fields
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Final
 from urllib.parse import quote
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from ninfer_core.schemes.structs.limits import LIMITS, Limits
 
 RECORDS_FILE: Final = "records.sqlite"
+_RATE: Final = r"^[1-9][0-9]{0,8}/(second|minute|hour|day)$"
 
 
 def _limits(given: object) -> object:
@@ -25,6 +27,12 @@ def _limits(given: object) -> object:
     unknown = set(given) - {limit.name for limit in fields(Limits)} if isinstance(given, dict) else ()
     if unknown:
         raise ValueError(f"no limit of struct types is called {', '.join(sorted(map(str, unknown)))}")
+    return given
+
+
+def _networks(given: tuple[str, ...]) -> tuple[str, ...]:
+    for network in given:
+        ip_network(network)
     return given
 
 
@@ -96,6 +104,9 @@ class Settings(BaseSettings):
         description="Pieces of interactive work that a worker begins for each `bulk_weight` pieces of bulk work.",
     )
     bulk_weight: int = Field(default=1, ge=1, description="The other side of `interactive_weight`.")
+    campaign_window: int = Field(
+        default=16, ge=1, description="Jobs of one campaign that are open at a time; the next ones follow."
+    )
     max_running_jobs: int | None = Field(
         default=None,
         ge=1,
@@ -114,7 +125,9 @@ class Settings(BaseSettings):
         default=86_400.0, gt=0, description="How long the durable engine remembers work that has ended."
     )
     keep_unreferenced_seconds: float = Field(
-        default=7 * 86_400.0, gt=0, description="How long content is kept that nothing refers to."
+        default=7 * 86_400.0,
+        ge=3_600,
+        description="How long content is kept that nothing refers to, since it last came in.",
     )
     keep_uploads_seconds: float = Field(
         default=30 * 86_400.0, gt=0, description="How long ended uploads stay listed."
@@ -128,12 +141,16 @@ class Settings(BaseSettings):
         default=None, description="Name of a project that may be read without a token; none by default."
     )
     rate_limit: str = Field(
-        default="600/minute", description="Requests that one token may make: `600/minute`, `20/second`."
+        default="6000/minute",
+        pattern=_RATE,
+        description="Requests that one token may make of one process of the API: `6000/minute`, `20/second`.",
     )
     login_rate_limit: str = Field(
-        default="30/minute", description="Failed tries of one address to be let in."
+        default="30/minute",
+        pattern=_RATE,
+        description="Failed tries of one address to be let in; then it is refused unheard until the time is over.",
     )
-    outbound_private: tuple[str, ...] = Field(
+    outbound_private: Annotated[tuple[str, ...], AfterValidator(_networks)] = Field(
         default=(),
         description='Networks of private addresses that requests of ours may go to: `["10.0.0.0/8"]`; none by default.',
     )

@@ -9,6 +9,15 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _LINGER_SECONDS: Final = 2.0
+# Of every answer that says nothing else: what the API sends is data, which no browser may run, frame, guess at or keep.
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
 
 
 class Edges:
@@ -40,8 +49,8 @@ class Edges:
         async def tell(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.setdefault("X-Content-Type-Options", "nosniff")
-                headers.setdefault("Cache-Control", "no-store")
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
                 if unread:
                     headers["Connection"] = "close"
             elif unread and not message.get("more_body", False):

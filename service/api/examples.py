@@ -25,7 +25,7 @@ UPLOAD_METADATA: Final = (
     f"filename {base64.b64encode(b'example.ninfer').decode()},"
     f"sha256 {base64.b64encode(_SHA256.hexdigest().encode()).decode()}"
 )
-TOKEN_ID: Final = "019391a2b3c60000000000000000a001"
+TOKEN_ID: Final = "019391a2b3c60000000000000000a001"  # noqa: S105  what it is called by
 TRUST_ID: Final = "019391a2b3c60000000000000000a002"
 TOKEN: Final[dict[str, Any]] = {"name": "ci", "scopes": ["submit"], "expires_in_days": 90}
 TRUST_GITHUB: Final[dict[str, Any]] = {
@@ -46,6 +46,7 @@ TRUST_OIDC: Final[dict[str, Any]] = {
     "scopes": ["submit"],
 }
 IDENTITY_SENT: Final[dict[str, Any]] = {"token": "eyJ...", "project": "default"}
+CAMPAIGN_ID: Final = "019391a2b3c500000000000000000007"  # a campaign that runs
 
 RECIPE: Final[dict[str, Any]] = {
     "schema": "ninfer-recipe/1",
@@ -110,6 +111,16 @@ SCHEME: Final[dict[str, Any]] = {
     "archive": {"digest": CONTENT_DIGEST, "prefix": "model.layers.0.mlp.up_proj."},
     "shape": [4096, 11008],
     "params": {"bits": 4, "group_size": 128},
+}
+CAMPAIGN: Final[dict[str, Any]] = {
+    "name": "monthly",
+    "query": {"format": "FP32", "not_verified_for_days": 30},
+    "verify": {"checks": ["structure", "values"], "full": True},
+}
+CAMPAIGN_DRY_RUN: Final[dict[str, Any]] = {
+    "name": "by an old tool",
+    "query": {"kind": "ninfer", "older_than_days": 90},
+    "dry_run": True,
 }
 STRUCT: Final[dict[str, Any]] = {
     "types": [

@@ -1,15 +1,19 @@
 """The OpenAPI document: what FastAPI reads off the routes, with bodies, problems and the errors that all routes share."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute, iter_route_contexts
 
 from ninfer_core import __version__
+from service.api.parameters import NEEDS, caller_of
 from service.api.problems import describe
 from service.api.schemas.base import Problem
-from service.errors import Internal, Unauthorized, Unavailable
+from service.errors import Internal, RateLimited, ScopeMissing, Unauthorized, Unavailable
+from service.scopes import ADMIN, READ, Scope
 
 DESCRIPTION: Final = """\
 Says of a file of quantized model weights whether it is right, proves it value by value, and remembers how it was made.
@@ -27,22 +31,41 @@ Document = dict[str, Any]
 def document(app: FastAPI) -> Document:
     """The whole document."""
     whole = get_openapi(title="ninfer-gate", version=__version__, description=DESCRIPTION, routes=app.routes)
+    needs = scopes_needed(app)
     schemas = whole.setdefault("components", {}).setdefault("schemas", {})
     problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas.update(problem.pop("$defs", {}))
     schemas["Problem"] = problem
-    for path, _, operation in operations(whole):
+    for path, method, operation in operations(whole):
         for content in operation.get("requestBody", {}).get("content", {}).values():
             schemas.update(content["schema"].pop("$defs", {}))
         for answer in operation["responses"].values():
             if answer["description"] == _UNSAID:
                 answer["description"] = f"{operation['summary']}."
-        if path.startswith("/v1"):
-            shared = (Unauthorized, Internal, Unavailable)
+        if operation.get("security"):
+            shared = (Unauthorized, RateLimited, Internal, Unavailable)
+            needed = needs.get((method.upper(), path))
+            # To who may only read, what administrators do is not there.
+            also = (ScopeMissing,) if needed not in (None, READ, ADMIN) else ()
             responses = operation["responses"]
-            responses.update({str(status): what for status, what in describe(*shared).items()})
+            responses.update({str(status): what for status, what in describe(*shared, *also).items()})
             operation["responses"] = dict(sorted(responses.items()))
     return whole
+
+
+def scopes_needed(app: FastAPI) -> dict[tuple[str, str], Scope]:
+    """By method and path: the scope that a caller needs, for every route that wants to know who calls."""
+    found: dict[tuple[str, str], Scope] = {}
+    for context in iter_route_contexts(app.routes):
+        route, path = context.original_route, context.path
+        if isinstance(route, APIRoute) and path is not None and _asks(route.dependant, caller_of):
+            needed: list[Scope] = [scope for call, scope in NEEDS.items() if _asks(route.dependant, call)]
+            found |= {(method, path): needed[0] if needed else READ for method in route.methods or ()}
+    return found
+
+
+def _asks(dependant: Dependant, call: Callable[..., Any]) -> bool:
+    return dependant.call is call or any(_asks(inner, call) for inner in dependant.dependencies)
 
 
 def operations(whole: Document) -> Iterator[tuple[str, str, Document]]:

@@ -17,10 +17,13 @@ from service.scopes import ADMIN, GATE, SUBMIT, Scope
 
 DIGEST = r"^sha256:[0-9a-f]{64}$"
 ID = r"^[0-9a-f]{32}$"
-DEFAULT_LIMIT = 50
+DEFAULT_LIMIT: Final = 50
 NOTHING_HERE: Final = "There is nothing at this address."
 
-_bearer = HTTPBearer(auto_error=False, description="A token of a project: the one that `serve` printed at its first start, or one made since.")
+_bearer = HTTPBearer(
+    auto_error=False,
+    description="A token of a project: the one that `serve` printed at its first start, or one made since.",
+)
 
 
 def _parts(request: Request) -> Parts:
@@ -36,21 +39,22 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client is not None else ""
 
 
-def _caller(
+def caller_of(
     request: Request,
     parts: PartsParam,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
+    """Who sends this request. Raises: Unauthorized, RateLimited."""
     # A scheme of another kind is a try that fails, not somebody without a token.
     given = credentials.credentials if credentials is not None else request.headers.get("authorization")
     return bearer(parts, given, address_of(request))
 
 
-CallerParam = Annotated[Caller, Depends(_caller)]  # anybody who may read
+CallerParam = Annotated[Caller, Depends(caller_of)]  # anybody who may read
 
 
-def _with(scope: Scope) -> Callable[..., Caller]:
-    def scoped(caller: CallerParam) -> Caller:
+def _with(scope: Scope) -> Callable[..., Any]:
+    async def scoped(caller: CallerParam) -> Caller:
         if not caller.may(scope):
             if caller.token_id is None:
                 raise Unauthorized()  # a token would help
@@ -60,7 +64,7 @@ def _with(scope: Scope) -> Callable[..., Caller]:
     return scoped
 
 
-def _admin(caller: CallerParam) -> Caller:
+async def _admin(caller: CallerParam) -> Caller:
     # What is an administrator's business is not there for anybody else.
     if not caller.may(ADMIN):
         raise RouteNotFound(NOTHING_HERE)
@@ -68,7 +72,11 @@ def _admin(caller: CallerParam) -> Caller:
 
 
 _submit, _gate = _with(SUBMIT), _with(GATE)
-NEEDS: Final = {_submit: SUBMIT, _gate: GATE, _admin: ADMIN}  # the scope that a route with this dependency needs
+NEEDS: Final = {
+    _submit: SUBMIT,
+    _gate: GATE,
+    _admin: ADMIN,
+}  # the scope that a route with this dependency needs
 
 SubmitCaller = Annotated[Caller, Depends(_submit)]  # who may push, start and cancel
 GateCaller = Annotated[Caller, Depends(_gate)]  # who may decide what is released
@@ -99,6 +107,7 @@ ComparisonId = Annotated[str, id_path(examples.COMPARISON_ID)]
 SelfCheckId = Annotated[str, id_path(examples.SELFCHECK_ID)]
 UploadId = Annotated[str, id_path(examples.UPLOAD_ID)]
 GivenUpId = Annotated[str, id_path(examples.OLD_UPLOAD_ID)]
+CampaignId = Annotated[str, id_path(examples.CAMPAIGN_ID)]
 SchemeCheckId = Annotated[str, id_path(examples.SCHEME_CHECK_ID)]
 TokenId = Annotated[str, id_path(examples.TOKEN_ID)]
 TrustId = Annotated[str, id_path(examples.TRUST_ID)]

@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from service import logs
 from service.records.models import Audit
 from service.records.pages import Page, cut, decode, encode, fetched, identifier
 from service.records.types import new_id, now
@@ -21,7 +22,7 @@ def add(
     detail: Any = None,
     request_id: str | None = None,
 ) -> None:
-    """Note that `actor` did `action` to `subject`. Nothing of this may hold a secret."""
+    """Note that `actor` did `action` to `subject`, by the request at hand. Nothing of this may hold a secret."""
     session.add(
         Audit(
             id=new_id(),
@@ -30,7 +31,7 @@ def add(
             action=action,
             subject=subject,
             detail=detail,
-            request_id=request_id,
+            request_id=request_id or logs.request_id(),
             at=now(),
         )
     )

@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from service import artifacts, conditional, reports
 from service.api import body, examples, upload
-from service.api.parameters import ArtifactDigest, CallerParam, Paging, PartsParam
+from service.api.parameters import ArtifactDigest, CallerParam, Paging, PartsParam, SubmitCaller
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
 from service.api.schemas.content import (
@@ -91,7 +91,7 @@ async def push(
     request: Request,
     response: Response,
     parts: PartsParam,
-    caller: CallerParam,
+    caller: SubmitCaller,
     kind: Annotated[Kind | None, Query(description="With `name`: the body is the one file itself.")] = None,
     name: Annotated[str | None, Query(description="With `kind`: the name of the file in the body.")] = None,
 ) -> ArtifactWithFiles:

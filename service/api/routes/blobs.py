@@ -5,7 +5,7 @@ from starlette.responses import StreamingResponse
 
 from service import conditional, contents, download
 from service.api import examples
-from service.api.parameters import BlobDigest, CallerParam, PartsParam
+from service.api.parameters import BlobDigest, CallerParam, PartsParam, SubmitCaller
 from service.api.problems import describe
 from service.api.schemas.content import BlobRead
 from service.api.upload import receive
@@ -66,7 +66,7 @@ _UPLOAD = {
         ),
     },
 )
-async def push(request: Request, response: Response, parts: PartsParam, caller: CallerParam) -> BlobRead:
+async def push(request: Request, response: Response, parts: PartsParam, caller: SubmitCaller) -> BlobRead:
     """Send the bytes of a file as the body, of any length up to the service's limit.
 
     They are hashed while they arrive and kept under their digest. When the connection breaks off, or the digest header

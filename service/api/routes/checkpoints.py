@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from service import checkpoints
 from service.api import body, examples
-from service.api.parameters import CallerParam, CheckpointId, Paging, PartsParam
+from service.api.parameters import CallerParam, CheckpointId, Paging, PartsParam, SubmitCaller
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
 from service.api.schemas.content import CheckpointRead, CheckpointSent, CheckpointWithFiles, FileRead, named
@@ -34,7 +34,7 @@ CHECKPOINT = TypeAdapter(CheckpointSent)
 def push(
     response: Response,
     parts: PartsParam,
-    caller: CallerParam,
+    caller: SubmitCaller,
     sent: Annotated[body.Body[CheckpointSent], Depends(body.strict(CHECKPOINT))],
 ) -> CheckpointWithFiles:
     """Out of files whose content was pushed before: weights, and whatever else a recipe copies."""

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 from service import conditional, recipes
 from service.api import examples
 from service.api.body import TextBody, document_body
-from service.api.parameters import DIGEST, CallerParam, Paging, PartsParam, RecipeDigest
+from service.api.parameters import DIGEST, CallerParam, Paging, PartsParam, RecipeDigest, SubmitCaller
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
 from service.api.schemas.content import RecipeRead
@@ -36,9 +36,9 @@ router = APIRouter(prefix="/v1/recipes", tags=["sources"])
 )
 def push(
     response: Response,
-    text: TextBody,
     parts: PartsParam,
-    caller: CallerParam,
+    caller: SubmitCaller,
+    text: TextBody,
     target: Annotated[
         str | None, Query(pattern=DIGEST, description="Digest of the target that the recipe fills.")
     ] = None,

@@ -10,7 +10,7 @@ from ninfer_core import __version__
 from service import conditional, scheme_checks
 from service.api import examples
 from service.api.body import TextBody, document_body
-from service.api.parameters import CallerParam, Paging, PartsParam, SchemeCheckId
+from service.api.parameters import CallerParam, Paging, PartsParam, SchemeCheckId, SubmitCaller
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
 from service.api.schemas.scheme_checks import SchemeCheckRead, SchemeCheckWhole
@@ -92,7 +92,7 @@ def one(
     openapi_extra=document_body("A document of struct types, see docs/structs.md.", examples.STRUCT),
     responses=describe(TooSlow, BodyTooLarge, MediaTypeUnsupported),
 )
-def check_struct(text: TextBody, parts: PartsParam, caller: CallerParam) -> StructRead:
+def check_struct(parts: PartsParam, caller: SubmitCaller, text: TextBody) -> StructRead:
     """The body is the document. Every fault comes back as a finding, with the size and the leaves where there are none."""
     from ninfer_core.schemes.struct_checking import check_text, struct_json
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 from service import conditional, targets
 from service.api import examples
 from service.api.body import TextBody, document_body
-from service.api.parameters import CallerParam, Paging, PartsParam, TargetDigest
+from service.api.parameters import CallerParam, Paging, PartsParam, SubmitCaller, TargetDigest
 from service.api.problems import describe
 from service.api.schemas.base import PageOf
 from service.api.schemas.targets import TargetRead
@@ -33,7 +33,7 @@ router = APIRouter(prefix="/v1/targets", tags=["sources"])
         **describe(TooSlow, BodyTooLarge, MediaTypeUnsupported, TargetFaulty),
     },
 )
-def push(response: Response, text: TextBody, parts: PartsParam, caller: CallerParam) -> TargetRead:
+def push(response: Response, parts: PartsParam, caller: SubmitCaller, text: TextBody) -> TargetRead:
     """The body is the document. It is read whole: every fault comes back as a finding, and nothing is stored then."""
     target, new = targets.push(parts, caller.project_id, text)
     response.headers["Location"] = f"/v1/targets/{target.digest}"

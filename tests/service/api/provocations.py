@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 from sqlalchemy.exc import OperationalError
 
+from service import auth
 from service.api import examples
 from service.records.database import Database
 from tests.service.api.world import World
@@ -73,11 +74,30 @@ def _with_broken_database(error: Exception, api: World) -> AbstractContextManage
     return api.with_database(_Broken(error))
 
 
+@contextmanager
+def _with_token_that_may_read(api: World) -> Iterator[None]:
+    before = api.http.headers["Authorization"]
+    api.http.headers["Authorization"] = f"Bearer {auth.new_token(api.parts.database, scopes=('read',))}"
+    try:
+        yield
+    finally:
+        api.http.headers["Authorization"] = before
+
+
+@contextmanager
+def _with_one_request_a_day(api: World) -> Iterator[None]:
+    with api.with_settings(rate_limit="1/day"):
+        api.call("GET", "/v1/project").raise_for_status()
+        yield
+
+
 def shared() -> dict[str, Callable[[World], AbstractContextManager[None]]]:
-    """What makes every route of the API answer with an error that all of them share."""
+    """What makes a route of the API answer with an error that all of them share, or all that do more than read."""
     away = OperationalError("SELECT 1", {}, Exception("gone"))
     return {
         "unauthorized": _without_token,
+        "scope_missing": _with_token_that_may_read,
+        "rate_limited": _with_one_request_a_day,
         "internal": partial(_with_broken_database, RuntimeError("a fault of ours")),
         "unavailable": partial(_with_broken_database, away),
     }
@@ -268,7 +288,18 @@ PAGES: Final = (
     "/v1/schemes",
     "/v1/scheme-checks",
     "/v1/campaigns",
+    "/v1/tokens",
+    "/v1/trusts",
+    "/v1/audit",
 )
+ACCESS: Final = {
+    "/v1/tokens": _bodies("/v1/tokens", examples.TOKEN, {"name": "n", "scopes": ["everything"]}),
+    "/v1/trusts": _bodies("/v1/trusts", examples.TRUST_OIDC, {**examples.TRUST_OIDC, "claims": {"iss": "x"}}),
+    "/v1/oidc/token": {
+        **_bodies("/v1/oidc/token", {}, {"token": 1}),
+        "identity_refused": post("/v1/oidc/token", examples.IDENTITY_SENT),
+    },
+}
 
 PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
     **{("post", "/v1/blobs", code): provoke for code, provoke in BLOBS.items()},
@@ -280,6 +311,17 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
             **_files("/v1/checkpoints", examples.CHECKPOINT),
         }.items()
     },
+    **{
+        ("post", path, code): provoke
+        for path, provocations in ACCESS.items()
+        for code, provoke in provocations.items()
+    },
+    **_unknown_and_malformed("token_not_found", "/v1/tokens/{token}", NO_ID, "DELETE"),
+    **_unknown_and_malformed("trust_not_found", "/v1/trusts/{trust}", NO_ID, "DELETE"),
+    ("delete", "/v1/project", "invalid_request"): get("/v1/project", "DELETE"),
+    ("delete", "/v1/project", "project_protected"): get(
+        "/v1/project", "DELETE", params={"confirm": "default"}
+    ),
     ("post", "/v1/recipes", "body_too_large"): post("/v1/recipes", {"more": "x" * 20_000}),
     ("post", "/v1/recipes", "media_type_unsupported"): raw("/v1/recipes", b"{}"),
     ("post", "/v1/recipes", "recipe_faulty"): post("/v1/recipes", {}),
@@ -315,6 +357,7 @@ PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
             "/v1/jobs",
             "/v1/campaigns",
             "/v1/struct-checks",
+            *ACCESS,
         )
     },
     ("get", "/v1/blobs/{digest}", "content_lost"): partial(_content_lost, "GET"),
