@@ -12,13 +12,14 @@ RECIPE := examples/all-minilm-l6-v2.recipe.json
 DEMO_DATA := build/demo
 KEEP ?=
 FUZZ_SECONDS ?= 600
+FUZZ_API_SECONDS ?= 240
 
 PIP_TOOLS := pip-tools==7.6.2
 COMPILE := ../.venv-lock/bin/pip-compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--no-emit-trusted-host --strip-extras --allow-unsafe --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo fuzz test test-gpu test-oracles check format docs bench bench-schemes bench-service bench-targets bench-reuse bench-provenance memory lock clean
+.PHONY: help venv demo fuzz fuzz-api test test-gpu test-oracles check format docs bench bench-schemes bench-service bench-targets bench-reuse bench-provenance kill-upload memory lock clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -100,6 +101,15 @@ docs: $(READY) ## Write the generated pages of docs/.
 fuzz: .venv-fuzz/.ready ## Fuzz the readers of struct types with coverage, JSON and protobuf (FUZZ_SECONDS=600); a crash keeps its input.
 	@.venv-fuzz/bin/python -m tests.fuzz $(FUZZ_SECONDS) build/fuzz
 
+.venv-apifuzz/.ready: requirements/apifuzz.lock $(READY)
+	@echo "Making .venv-apifuzz with $(PYTHON)"
+	@test -x .venv-apifuzz/bin/python || $(PYTHON) -m venv .venv-apifuzz
+	@.venv-apifuzz/bin/python $(PIP_INSTALL) --require-hashes -r requirements/apifuzz.lock
+	@touch $@
+
+fuzz-api: .venv-apifuzz/.ready ## Ask a real service everything that its OpenAPI document describes, with a token and without (FUZZ_API_SECONDS=240).
+	@$(BIN)/python -m tests.fuzz_api .venv-apifuzz/bin/st $(FUZZ_API_SECONDS)
+
 bench: .venv-bench/.ready ## Measure kernels and file work as ratios of one run.
 	.venv-bench/bin/python -m benchmarks.kernels --json benchmarks/results/kernels.json
 	.venv-bench/bin/python -m benchmarks.files --json benchmarks/results/files.json
@@ -118,6 +128,9 @@ bench-reuse: $(READY) ## A second verification of the same artifact over the fir
 
 bench-provenance: $(READY) ## Two million per-tensor results on SQLite and PostgreSQL: how long questions take.
 	$(BIN)/python -m benchmarks.provenance
+
+kill-upload: $(READY) ## Push 2 GB while client and service are killed again and again; the digest must be the same.
+	$(BIN)/python -m tests.service.kill_upload
 
 memory: $(READY) ## Peak memory of verify and convert on 4 GB artifacts of every shape.
 	$(BIN)/python -m benchmarks.memory

@@ -4,19 +4,22 @@ import base64
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import httpx
 
-from ninfer_core.errors import NinferError
+from ninfer_core.errors import NinferError, Usage
 from ninfer_core.io import CHUNK_BYTES
 
 FINAL = frozenset(("passed", "failed", "incomplete", "error", "cancelled"))
 _PIECE_BYTES = 1 << 20
+_PLAIN = re.compile(r"[!-~]+", re.ASCII)
 
 Document = dict[str, Any]
 Progress = Callable[[Document], None]
@@ -45,9 +48,12 @@ class Client:
     """One service at `address`, one token."""
 
     def __init__(self, address: str, token: str, timeout_seconds: float = 60.0) -> None:
-        self.address = address.rstrip("/")
-        self._http = httpx.Client(
-            base_url=self.address, headers={"Authorization": f"Bearer {token}"}, timeout=timeout_seconds
+        """Raises: Usage for an address or a token that cannot be one; neither is said again."""
+        self.address = _address(address)
+        self.http = httpx.Client(
+            base_url=self.address,
+            headers={"Authorization": f"Bearer {_token(token)}"},
+            timeout=timeout_seconds,
         )
 
     def __enter__(self) -> Self:
@@ -56,20 +62,20 @@ class Client:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._http.close()
+        self.http.close()
 
     def request(self, method: str, path: str, **more: Any) -> Document:
         """The JSON document of an answer. Raises: Refused, httpx.TransportError."""
-        response = self._http.request(method, path, **more)
+        response = self.http.request(method, path, **more)
         if response.is_error:
-            raise Refused(response.status_code, _problem(response))
+            raise refused(response)
         document: Document = response.json()
         return document
 
     def push_file(self, path: Path) -> str:
         """The digest of a file that the project holds now; content that it held before is not sent again."""
         digest = _sha256(path)
-        if self._http.head(f"/v1/blobs/{digest}").is_success:
+        if self.http.head(f"/v1/blobs/{digest}").is_success:
             return digest
         declared = httpx.Headers(
             {"Repr-Digest": _repr_digest(digest), "Content-Length": str(path.stat().st_size)}
@@ -137,10 +143,10 @@ class Client:
         partial = path.with_name(f".{path.name}.partial")
         found = hashlib.sha256()
         try:
-            with self._http.stream("GET", f"/v1/blobs/{digest}") as response, partial.open("wb") as file:
+            with self.http.stream("GET", f"/v1/blobs/{digest}") as response, partial.open("wb") as file:
                 if response.is_error:
                     response.read()
-                    raise Refused(response.status_code, _problem(response))
+                    raise refused(response)
                 for piece in response.iter_bytes(_PIECE_BYTES):
                     found.update(piece)
                     file.write(piece)
@@ -159,6 +165,30 @@ class Client:
             if page.get("next") is None:
                 return
             parameters["cursor"] = page["next"]
+
+
+def refused(response: httpx.Response) -> Refused:
+    """What an answer that is an error says."""
+    return Refused(response.status_code, _problem(response))
+
+
+def _address(given: str) -> str:
+    address = given.strip().rstrip("/")
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not _PLAIN.fullmatch(address):
+        raise Usage("the address of the service begins with http:// or https:// and names its host")
+    if parts.username is not None or parts.password is not None:
+        raise Usage(
+            "the address of the service holds a user or a password; a token goes into NINFER_GATE_TOKEN"
+        )
+    return address
+
+
+def _token(given: str) -> str:
+    token = given.strip()  # a file that it was read from ends with a newline
+    if not _PLAIN.fullmatch(token):
+        raise Usage("the token is empty or holds characters that no token has; it is not shown here")
+    return token
 
 
 def _sha256(path: Path) -> str:

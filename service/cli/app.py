@@ -337,6 +337,8 @@ def version_command() -> int:
 def run(arguments: Sequence[str]) -> int:
     """The exit code of one command line; a mistake in the options is explained and gives 2."""
     from service.cli import (  # noqa: F401  add commands of their own
+        backup_app,
+        push_app,
         recipe_app,
         schemes_app,
         selfcheck_app,
@@ -390,6 +392,7 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
         CONVERSION_SCHEMA,
         INSPECTION_SCHEMA,
         KERNELS_SCHEMA,
+        PUSH_SCHEMA,
         RECIPE_SCHEMA,
         SELFCHECK_SCHEMA,
         TARGETS_SCHEMA,
@@ -405,6 +408,7 @@ def publish_no_answer(arguments: Sequence[str], verdict: str, code: str, message
         "inspect": INSPECTION_SCHEMA,
         "formats": FORMATS_SCHEMA,
         "kernels": KERNELS_SCHEMA,
+        "push": PUSH_SCHEMA,
         "recipe": RECIPE_SCHEMA,
         "schemes": SCHEMES_SCHEMA,
         "selfcheck": SELFCHECK_SCHEMA,

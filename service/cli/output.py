@@ -19,6 +19,7 @@ CONVERSION_SCHEMA = "ninfer-gate/conversion/1"
 RECORD_SUFFIX = ".provenance.json"  # of the file that `convert` writes beside its output
 INSPECTION_SCHEMA = "ninfer-gate/inspection/1"
 KERNELS_SCHEMA = "ninfer-gate/kernels/1"
+PUSH_SCHEMA = "ninfer-gate/push/1"
 RECIPE_SCHEMA = "ninfer-gate/recipe/1"
 SELFCHECK_SCHEMA = "ninfer-gate/selfcheck/1"
 TARGETS_SCHEMA = "ninfer-gate/targets/1"

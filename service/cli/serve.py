@@ -76,6 +76,7 @@ def _serve(settings: Settings, with_worker: bool) -> int:
             )
             if supervisor is not None:
                 supervisor.start()
+            app.state.parts.storing.start(app.state.parts)  # takes up uploads that a dead process left whole
             server.run(sockets=[listener])
     finally:
         if supervisor is not None:
