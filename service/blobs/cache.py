@@ -55,12 +55,11 @@ class Cache:
         path = self._path(key, block)
         with suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if path.exists() or not self._reserve(_TABLE_BYTES + len(content)):
-                return
             partial = path.with_name(f".{secrets.token_hex(8)}")
             try:
-                _write(partial, content)
-                os.replace(partial, path)
+                if not path.exists() and self._reserve(partial, _TABLE_BYTES + len(content)):
+                    _write(partial, content)
+                    os.replace(partial, path)
             finally:
                 partial.unlink(missing_ok=True)
 
@@ -91,8 +90,8 @@ class Cache:
         finally:
             os.close(descriptor)
 
-    def _reserve(self, size: int) -> bool:
-        """Count bytes that are about to be written: who dies before that has counted too many, until the next clearing."""
+    def _reserve(self, path: Path, size: int) -> bool:
+        """Count a file and make it, empty but of its size, so that whoever counts anew finds it."""
         with self._locked() as descriptor:
             if descriptor is None:
                 return False
@@ -103,27 +102,31 @@ class Cache:
                 if total + size > self._max:
                     return False
             os.pwrite(descriptor, b"%020d" % (total + size), 0)
+            made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                os.ftruncate(made, size)
+            finally:
+                os.close(made)
             return True
 
     def _clear(self, leave: int) -> int:
         """Remove the blocks longest unused until so many bytes are left; how many there are then."""
         now = time.time()
         files = []
-        for folder in self._folder.iterdir():
-            with suppress(NotADirectoryError):
-                for entry in os.scandir(folder):
-                    with suppress(FileNotFoundError):
-                        status = entry.stat(follow_symlinks=False)
-                        stale = entry.name.startswith(".") and now - status.st_mtime > _STALE_SECONDS
-                        files.append((0.0 if stale else status.st_mtime, status.st_size, entry.path))
-        total = sum(size for _, size, _ in files)
+        total = 0
+        for folder in self._folder.glob("??"):
+            for entry in os.scandir(folder):
+                with suppress(FileNotFoundError):
+                    status = entry.stat(follow_symlinks=False)
+                    total += status.st_size
+                    if not entry.name.startswith(".") or now - status.st_mtime > _STALE_SECONDS:
+                        files.append((status.st_mtime, status.st_size, entry.path))
         for _, size, path in sorted(files):
             if total <= leave:
                 break
-            if not os.path.basename(path).startswith(".") or now - os.lstat(path).st_mtime > _STALE_SECONDS:
-                with suppress(FileNotFoundError):
-                    os.unlink(path)
-                total -= size
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+            total -= size
         return total
 
     @contextmanager
@@ -150,8 +153,7 @@ def _write(path: Path, content: memoryview) -> None:
         hashlib.sha256(content[at : at + _PIECE_BYTES]).digest()
         for at in range(0, len(content), _PIECE_BYTES)
     )
-    with path.open("xb") as file:
-        path.chmod(0o600)
+    with path.open("r+b") as file:
         file.write(table.ljust(_TABLE_BYTES, b"\0"))
         file.write(content)
 
