@@ -54,6 +54,7 @@ def upgrade() -> None:
     where = sa.text(OPEN)
     op.create_index("ix_uploads_open", "uploads", ["expires_at"], sqlite_where=where, postgresql_where=where)
     op.create_index("ix_blobs_sha256", "blobs", ["sha256"])
+    op.create_index("ix_checkpoints_project_id_id", "checkpoints", ["project_id", "id"])
     op.create_index("ix_artifact_files_project_id_sha256", "artifact_files", ["project_id", "sha256"])
     op.create_index("ix_checkpoint_files_project_id_sha256", "checkpoint_files", ["project_id", "sha256"])
     op.create_index("ix_conversions_project_id_record", "conversions", ["project_id", "record"])

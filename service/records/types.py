@@ -89,6 +89,11 @@ def new_id() -> str:
     return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"
 
 
+def first_id(moment: datetime) -> str:
+    """What every id sorts before that was made before a moment, and no later one."""
+    return f"{max(0, int(moment.timestamp() * 1_000)):012x}"
+
+
 def name_key(name: str) -> str:
     """32 hex digits for a name of any length: PostgreSQL refuses an index entry beyond 2,704 bytes."""
     return hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]

@@ -49,7 +49,7 @@ from service.records.models.results import (
     SelfCheckResult,
 )
 from service.records.models.tenants import Audit, Project, Token, Trust
-from service.records.models.work import Campaign, Import, Job, JobEvent, Shard, Worker
+from service.records.models.work import Campaign, Import, Job, JobContent, JobEvent, Lease, Shard, Worker
 
 __all__ = [
     "DEFAULT_PROJECT",
@@ -80,7 +80,9 @@ __all__ = [
     "Finding",
     "Import",
     "Job",
+    "JobContent",
     "JobEvent",
+    "Lease",
     "Noted",
     "Object",
     "ObjectIdentity",

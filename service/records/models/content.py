@@ -137,6 +137,7 @@ class Checkpoint(OfProject, Base):
     """Source weights: files with digests, plus what the client claims of their origin."""
 
     __tablename__ = "checkpoints"
+    __table_args__ = (Index(None, "project_id", "id"),)
     id: Mapped[str] = mapped_column(ID, primary_key=True)
     digest: Mapped[str] = mapped_column(DIGEST, index=True)
     bytes: Mapped[int]

@@ -109,7 +109,7 @@ class Conversion(OfProject, Base):
     """One conversion; `verdict` and `document` are set once, when it is final."""
 
     __tablename__ = "conversions"
-    __table_args__ = (Index(None, "artifact_id"),)
+    __table_args__ = (Index(None, "artifact_id"), Index(None, "project_id", "record"))
     id: Mapped[str] = mapped_column(ID, primary_key=True)
     job_id: Mapped[str] = mapped_column(ID, ForeignKey("jobs.id"), unique=True)
     recipe_digest: Mapped[str] = mapped_column(DIGEST)

@@ -1,0 +1,1 @@
+"""What is kept, what goes, and what a deleted project leaves."""
