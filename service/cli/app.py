@@ -337,6 +337,7 @@ def version_command() -> int:
 def run(arguments: Sequence[str]) -> int:
     """The exit code of one command line; a mistake in the options is explained and gives 2."""
     from service.cli import (  # noqa: F401  add commands of their own
+        access_app,
         backup_app,
         push_app,
         recipe_app,

@@ -19,10 +19,12 @@ CONVERSION_SCHEMA = "ninfer-gate/conversion/1"
 RECORD_SUFFIX = ".provenance.json"  # of the file that `convert` writes beside its output
 INSPECTION_SCHEMA = "ninfer-gate/inspection/1"
 KERNELS_SCHEMA = "ninfer-gate/kernels/1"
+PROJECTS_SCHEMA = "ninfer-gate/projects/1"
 PUSH_SCHEMA = "ninfer-gate/push/1"
 RECIPE_SCHEMA = "ninfer-gate/recipe/1"
 SELFCHECK_SCHEMA = "ninfer-gate/selfcheck/1"
 TARGETS_SCHEMA = "ninfer-gate/targets/1"
+TOKENS_SCHEMA = "ninfer-gate/tokens/1"
 VECTORS_SCHEMA = "ninfer-gate/vectors-report/1"
 
 DOCUMENT_BEGUN: ContextVar[bool] = ContextVar("document_begun", default=False)  # on standard output

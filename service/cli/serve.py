@@ -108,7 +108,7 @@ def _announce(listener: socket.socket, settings: Settings, token: str | None) ->
     print(f"ninfer-gate {__version__} serves at http://{shown}:{port}")
     print(f"  data    {settings.data.absolute()}")
     if token is None:
-        print("  token   printed at the first start; `ninfer-gate token --data DIR` makes a new one")
+        print("  token   printed at the first start; `ninfer-gate token create --data DIR` makes another")
     else:
         print(f"  token   {token}   (printed this once; every request and the pages need it)")
     sys.stdout.flush()

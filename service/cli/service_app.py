@@ -103,16 +103,3 @@ def migrate_command(data: Data = None, database_url: DatabaseUrl = None) -> int:
     from service.cli.migrate import migrate
 
     return migrate({"data": data, "database_url": database_url})
-
-
-@app.command("token")
-def token_command(data: Data = None, database_url: DatabaseUrl = None) -> int:
-    """Make a new token instead of a lost one, and print it.
-
-    The old token and every page session end.
-
-    Exit codes: 0 made, 2 could not.
-    """
-    from service.cli.token import token
-
-    return token({"data": data, "database_url": database_url})

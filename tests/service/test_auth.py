@@ -5,10 +5,11 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from service import auth
+from service import auth, tokens
 from service.errors import Unauthorized
 from service.records.database import Database
 from service.records.models import DEFAULT_PROJECT, Token
+from service.records.types import now
 
 
 def test_the_first_token_is_made_once(database: Database) -> None:
@@ -37,16 +38,28 @@ def test_whatever_is_no_token_opens_nothing(database: Database, wrong: str | Non
     auth.close_session(database, wrong)
 
 
-def test_a_new_token_ends_the_old_one_and_its_sessions(database: Database) -> None:
+def test_a_token_that_is_revoked_takes_its_sessions_along(database: Database) -> None:
     old = auth.new_token(database)
     session = auth.open_session(database, old)
     new = auth.new_token(database)
-    assert new != old
+    other = auth.open_session(database, new)
+    caller = auth.authenticate(database, old)
+    tokens.revoke(database, caller.project_id, "test", caller.token_id or "")
+    for secret, look in (
+        (old, auth.authenticate),
+        (session.secret, auth.session_caller),
+        (old, auth.open_session),
+    ):
+        with pytest.raises(Unauthorized):
+            look(database, secret)
     auth.authenticate(database, new)
-    with pytest.raises(Unauthorized):
-        auth.authenticate(database, old)
-    with pytest.raises(Unauthorized):
-        auth.session_caller(database, session.secret)
+    auth.session_caller(database, other.secret)
+
+
+def test_a_session_ends_no_later_than_its_token(database: Database) -> None:
+    ends = now() + timedelta(hours=2)
+    session = auth.open_session(database, auth.new_token(database, expires_at=ends))
+    assert session.expires_at == ends
 
 
 def test_tokens_and_sessions_are_not_each_other(database: Database) -> None:

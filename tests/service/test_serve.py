@@ -102,9 +102,12 @@ def test_served_again(tmp_path: Path, artifact: Path) -> None:
             assert client.wait(started, timeout_seconds=300)["state"] == "passed"
             (job,) = client.items("/v1/jobs")
         assert (job["id"], job["state"]) == (started, "passed")
-        made = run("token", "--data", data)
+        made = run("token", "create", "--data", data)
         assert made.returncode == 0
         second = made.stdout.strip()
+        listed = json.loads(run("token", "list", "--json", "-", "--data", data).stdout)
+        (old,) = (row["id"] for row in listed["tokens"] if row["name"] == "first")
+        assert run("token", "revoke", old, "--data", data).returncode == 0
         for token, status in ((first, 401), (second, 200)):
             headers = {"Authorization": f"Bearer {token}"}
             assert httpx.get(f"{service.address}/v1/jobs", headers=headers).status_code == status
