@@ -227,6 +227,14 @@ class SelfCheckNotFound(NotFound):
     help = "GET /v1/selfchecks lists them; that of a job is there once the job has an answer."
 
 
+class ImportNotFound(NotFound):
+    """An import that this project does not have."""
+
+    code = "import_not_found"
+    title = "No such import"
+    help = "GET /v1/imports lists them; POST /v1/jobs with the type `import` starts one."
+
+
 class SchemeNotFound(NotFound):
     """A name that no scheme and no form of the catalogue has."""
 
@@ -630,6 +638,7 @@ ERRORS: Final[tuple[type[ServiceError], ...]] = (
     SelfCheckNotFound,
     SchemeNotFound,
     SchemeCheckNotFound,
+    ImportNotFound,
     UploadNotFound,
     UploadGone,
     UploadBusy,

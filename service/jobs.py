@@ -13,24 +13,35 @@ from sqlalchemy.orm import Session
 
 from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.targets import AUTO
-from service import admission, recipes, scheme_checks, selfchecks
+from service import admission, imports, recipes, scheme_checks, selfchecks
 from service.comparisons import Compare
 from service.comparisons import settled as settled_comparison
 from service.errors import Fault, IdempotencyKeyReused, JobNotFound
+from service.imports import Fetch
 from service.job_requests import Convert, Terms, Verify, settled
 from service.job_targets import named_target, recipe_of, stored_recipe
 from service.parts import Parts
-from service.records import comparisons, conversions, jobs, runs, views
+from service.records import comparisons, conversions, jobs, runs, uploads, views
+from service.records import imports as import_rows
 from service.records import scheme_checks as scheme_rows
 from service.records.jobs import Progress
-from service.records.models import Comparison, Conversion, Job, JobEvent, Run, SchemeCheck
+from service.records.models import (
+    Comparison,
+    Conversion,
+    Import,
+    Job,
+    JobEvent,
+    Run,
+    SchemeCheck,
+    Upload,
+)
 from service.records.pages import Page
 from service.records.types import new_id, now
 from service.scheme_checks import CheckScheme
 from service.selfchecks import Check
 from service.workforce import workforce
 
-Asked = Verify | Convert | Compare | Check | CheckScheme
+Asked = Verify | Convert | Compare | Check | CheckScheme | Fetch
 JobState = Literal["queued", "running", "passed", "failed", "incomplete", "error", "cancelled"]
 _EVENTS_AT_ONCE: Final = 500
 _USUAL: Final = Terms()
@@ -40,6 +51,7 @@ _WHOLES: Final = {
     "compare": "comparisons",
     "selfcheck": "selfchecks",
     "scheme": "scheme-checks",
+    "import": "imports",
 }  # what a job leaves behind
 
 
@@ -89,7 +101,7 @@ def create(
 ) -> Job:
     """A new job, or the one that this key and body started before.
 
-    Raises: CheckUnknown, ReferenceUnknown, BlobsMissing, RecipeFaulty, RecipeMismatch, InvalidRequest, IdempotencyKeyReused.
+    Raises: CheckUnknown, ReferenceUnknown, ImportRefused, BlobsMissing, RecipeFaulty, RecipeMismatch, InvalidRequest, IdempotencyKeyReused.
     """
     asking = Asking(project_id, sent, terms, created_by, campaign_id)
     job = _known(parts, project_id, sent)
@@ -104,9 +116,25 @@ def create(
                 job = _add(session, asking, whole, None, compared)
             elif isinstance(request, Check):
                 job = _add(session, asking, selfchecks.settled(request), None)
+            elif isinstance(request, Fetch):
+                job = _add(session, asking, imports.settled(parts.settings, request), None)
             else:
                 job = _add(session, asking, scheme_checks.settled(parts, session, project_id, request), None)
             admitted = admission.admit(session, parts.settings, project_id)
+    admission.put_in_line(parts, admitted)
+    return job
+
+
+def store_upload(parts: Parts, project_id: str, upload: Upload, created_by: str) -> Job:
+    """The job that makes content of the parts of an upload: the one that is at it, or a new one."""
+    whole = imports.of_upload(upload.id)
+    asking = Asking(project_id, Sent.of(whole["source"], None), _USUAL, created_by, None)
+    with parts.database.write() as session:
+        uploads.locked(session, upload.id)  # of two that ask at once, one makes it
+        job = import_rows.open_job(session, project_id, whole["source"])
+        if job is None:
+            job = _add(session, asking, whole, None)
+        admitted = admission.admit(session, parts.settings, project_id)
     admission.put_in_line(parts, admitted)
     return job
 
@@ -186,6 +214,9 @@ def _add(
         scheme_rows.add(
             session, SchemeCheck(**shared, subject="struct" if form is None else "parts", form=form)
         )
+        return job
+    if whole["type"] == Fetch.type:
+        import_rows.add(session, Import(**shared, source=whole["source"]))
         return job
     recipe = whole["recipe"]
     shared |= {"recipe_digest": None if recipe == AUTO else recipe, "checkpoints": whole["checkpoints"]}

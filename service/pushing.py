@@ -177,14 +177,17 @@ class _Sending:
             if upload["protocol"] == "parts" and upload["bytes"] == self._size:
                 found: Document = upload
                 return found
-        sent = {"protocol": "parts", "bytes": self._size, "digest": self._digest, "name": self._path.name}
-        made: Document = self._success("POST", "/v1/uploads", json=sent).json()
+        sent = {"bytes": self._size, "digest": self._digest, "name": self._path.name}
+        made: Document = self._success("POST", "/v1/uploads/parts", json=sent).json()
         return made
 
     def _send_parts(self, upload: Document) -> None:
         """Every part that is not there, and then the word that all are."""
         own = f"/v1/uploads/{upload['id']}"
         if self._success("GET", own).json()["state"] != "receiving":
+            self._success(
+                "POST", f"{own}/complete"
+            )  # whoever said so may have died before there was a job for it
             return
         cursor: str | None = None
         done = 0

@@ -27,6 +27,7 @@ CONVERT: Final = "convert"
 COMPARE: Final = "compare"
 SELFCHECK: Final = "selfcheck"
 SCHEME: Final = "scheme"
+IMPORT: Final = "import"
 LIST_OBJECTS: Final = "list_objects"
 VERIFY_SHARD: Final = "verify_shard"
 CONVERT_SHARD: Final = "convert_shard"
@@ -37,6 +38,7 @@ QUEUES: Final = {
     COMPARE: QUEUE_JOBS,
     SELFCHECK: QUEUE_JOBS,
     SCHEME: QUEUE_JOBS,
+    IMPORT: QUEUE_TRANSFERS,
     LIST_OBJECTS: QUEUE_LISTINGS,
     # Not the queue of their parents: these wait for them, and would hold every place.
     VERIFY_SHARD: QUEUE_SHARDS,

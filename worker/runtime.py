@@ -22,6 +22,7 @@ from service.queue import (
     COMPARE_SHARD,
     CONVERT,
     CONVERT_SHARD,
+    IMPORT,
     LIST_OBJECTS,
     QUEUE_JOBS,
     QUEUE_LISTINGS,
@@ -40,6 +41,7 @@ from worker.errors import LeftToOthers
 from worker.patience import passing, patiently
 from worker.workflows.compare import compare, compare_shard
 from worker.workflows.convert import convert, convert_shard
+from worker.workflows.imports import import_content
 from worker.workflows.listing import list_objects
 from worker.workflows.scheme import scheme
 from worker.workflows.selfcheck import selfcheck
@@ -101,6 +103,7 @@ class Engine:
         self._register(COMPARE, _ATTEMPTS, functools.partial(compare, context, self))
         self._register(SELFCHECK, _ATTEMPTS, functools.partial(selfcheck, context, self))
         self._register(SCHEME, _ATTEMPTS, functools.partial(scheme, context, self))
+        self._register(IMPORT, _ATTEMPTS, functools.partial(import_content, context, self))
         self._register(LIST_OBJECTS, _LISTING_ATTEMPTS, functools.partial(list_objects, context, self))
         self._register(VERIFY_SHARD, _ATTEMPTS, functools.partial(verify_shard, context, self))
         self._register(CONVERT_SHARD, _ATTEMPTS, functools.partial(convert_shard, context, self))

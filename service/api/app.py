@@ -19,6 +19,7 @@ from service.api.routes import (
     conversions,
     events,
     health,
+    imports,
     jobs,
     metrics,
     oidc,
@@ -32,6 +33,7 @@ from service.api.routes import (
     targets,
     tokens,
     trusts,
+    upload_parts,
     uploads,
 )
 from service.api.seen import Seen
@@ -57,6 +59,8 @@ def create_app(settings: Settings, database: Database, store: Blobs, queue: Enqu
     for module in (
         blobs,
         uploads,
+        upload_parts,
+        imports,
         artifacts,
         checkpoints,
         recipes,

@@ -18,6 +18,7 @@ CONVERSION_ID: Final = "019391a2b3c500000000000000000003"  # a conversion that i
 COMPARISON_ID: Final = "019391a2b3c500000000000000000004"  # a comparison that is done, and its job
 SELFCHECK_ID: Final = "019391a2b3c500000000000000000005"  # a self-check that is done, and its job
 SCHEME_CHECK_ID: Final = "019391a2b3c500000000000000000006"  # a check of a scheme that is done, and its job
+IMPORT_ID: Final = "019391a2b3c500000000000000000009"  # an import that is done, and its job
 UPLOAD_ID: Final = "019391a2b3c500000000000000000007"  # an upload of which nothing has come yet
 OLD_UPLOAD_ID: Final = "019391a2b3c500000000000000000008"  # one that is to be given up
 UPLOAD_CHECKSUM: Final = f"sha256 {base64.b64encode(_SHA256.digest()).decode()}"
@@ -105,6 +106,12 @@ CONVERT: Final[dict[str, Any]] = {
 }
 COMPARE: Final[dict[str, Any]] = {"type": "compare", "a": CONTENT_DIGEST, "b": CONTENT_DIGEST}
 SELFCHECK: Final[dict[str, Any]] = {"type": "selfcheck", "device": "cpu", "level": "quick"}
+IMPORT: Final[dict[str, Any]] = {"type": "import", "source": "/srv/imports/example.ninfer"}
+PARTS: Final[dict[str, Any]] = {
+    "bytes": len(CONTENT),
+    "digest": CONTENT_DIGEST,
+    "name": "example.ninfer",
+}
 SCHEME: Final[dict[str, Any]] = {
     "type": "scheme",
     "form": "gptq",

@@ -18,9 +18,10 @@ from service.errors import (
     TusVersionUnsupported,
     UploadHeaderMalformed,
 )
+from service.parts import Parts
 from service.records.models import Upload
-from service.settings import Settings
 from service.uploads.ledger import Announced
+from service.uploads.part_store import store_of
 from service.uploads.receiving import CHECKSUMS, Checksum
 
 VERSION: Final = "1.0.0"
@@ -62,13 +63,16 @@ class Tus:
         await self._app(scope, receive, tell)
 
 
-def abilities(settings: Settings) -> dict[str, str]:
-    """What OPTIONS tells."""
+def abilities(parts: Parts) -> dict[str, str]:
+    """What OPTIONS tells; `Upload-Part-Bytes` is a word of ours, there where the store takes parts."""
+    settings = parts.settings
+    in_parts = store_of(parts.blobs) is not None
     return {
         "Tus-Version": VERSION,
         "Tus-Extension": EXTENSIONS,
         "Tus-Max-Size": str(settings.max_blob_bytes),
         "Tus-Checksum-Algorithm": ",".join(CHECKSUMS),
+        **({"Upload-Part-Bytes": str(settings.upload_part_bytes)} if in_parts else {}),
     }
 
 

@@ -16,6 +16,7 @@ from service.records.models import (
     ConversionFinding,
     ConversionObject,
     Finding,
+    Import,
     Result,
     Run,
     SchemeCheck,
@@ -23,7 +24,7 @@ from service.records.models import (
 from service.records.rows import insert_new, values
 from service.records.types import now
 
-OfJob = TypeVar("OfJob", Run, Conversion, Comparison, SchemeCheck)
+OfJob = TypeVar("OfJob", Run, Conversion, Comparison, SchemeCheck, Import)
 
 _OWNS: Final = {
     Run: "run_id",

@@ -14,6 +14,7 @@ from service.records.rows import batches
 from service.records.types import now
 from service.settings import Settings
 from service.uploads import files
+from service.uploads.part_store import drop
 
 log = structlog.get_logger()
 
@@ -63,5 +64,6 @@ def _expire(database: Database, blobs: Blobs) -> int:
                 upload, "failed", error={"code": "expired", "detail": "It rested too long and has expired."}
             )
         files.remove(blobs.scratch, stale.id)
+        drop(blobs, stale)
         log.info("upload.expired", upload=stale.id)
     return len(found)

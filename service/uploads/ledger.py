@@ -14,6 +14,7 @@ from service.records.models import Upload
 from service.records.pages import Page
 from service.records.types import new_id, now
 from service.uploads import files, storing
+from service.uploads.part_store import drop
 from service.uploads.times import expiry
 
 log = structlog.get_logger()
@@ -136,4 +137,5 @@ def give_up(parts: Parts, project_id: str, upload_id: str) -> None:
             raise UploadNotFound(f"This project has no upload {upload_id}.")
         uploads.remove(session, upload_id)
     storing.forget(parts, upload_id)
+    drop(parts.blobs, upload)
     log.info("upload.given_up", upload=upload_id)

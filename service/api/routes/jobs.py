@@ -14,6 +14,7 @@ from service.errors import (
     BlobsMissing,
     CheckUnknown,
     IdempotencyKeyReused,
+    ImportRefused,
     InvalidRequest,
     JobNotFound,
     RecipeFaulty,
@@ -37,7 +38,7 @@ class JobPaging(Paging):
     """Jobs by state and type."""
 
     state: jobs.JobState | None = None
-    type: Literal["verify", "convert", "compare", "selfcheck", "scheme"] | None = None
+    type: Literal["verify", "convert", "compare", "selfcheck", "scheme", "import"] | None = None
 
 
 @router.post(
@@ -52,6 +53,7 @@ class JobPaging(Paging):
         compare=examples.COMPARE,
         selfcheck=examples.SELFCHECK,
         scheme=examples.SCHEME,
+        import_=examples.IMPORT,
     ),
     responses=describe(
         *body.BODY_ERRORS,
@@ -61,6 +63,7 @@ class JobPaging(Paging):
         RecipeFaulty,
         RecipeMismatch,
         IdempotencyKeyReused,
+        ImportRefused,
     ),
 )
 def start(

@@ -72,7 +72,7 @@ class UploadPaging(Paging):
 )
 def abilities(parts: PartsParam, _caller: CallerParam) -> Response:
     """What of tus is spoken here: `Tus-Version`, `Tus-Extension`, `Tus-Max-Size`, `Tus-Checksum-Algorithm`."""
-    return Response(status_code=204, headers=tus.abilities(parts.settings))
+    return Response(status_code=204, headers=tus.abilities(parts))
 
 
 @router.post(
@@ -171,7 +171,7 @@ def page(
 )
 def abilities_of_one(upload: UploadId, parts: PartsParam, _caller: CallerParam) -> Response:
     """The same for every upload, whether there is one or not."""
-    return Response(status_code=204, headers=tus.abilities(parts.settings))
+    return Response(status_code=204, headers=tus.abilities(parts))
 
 
 @router.get("/{upload}", summary="An upload", responses=describe(UploadNotFound, InvalidRequest))

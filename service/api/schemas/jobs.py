@@ -9,6 +9,7 @@ from ninfer_core.strict_json import Json, Real
 from service.api.body import spelled
 from service.api.schemas.base import Answer, Digest, Id, Sent
 from service.api.schemas.comparisons import CompareSent
+from service.api.schemas.imports import ImportSent
 from service.api.schemas.scheme_checks import SchemeSent
 from service.api.schemas.selfchecks import SelfCheckSent
 from service.api.schemas.terms import JobSent
@@ -139,7 +140,7 @@ class ConvertSent(JobSent):
         return Convert(recipe_of(self.recipe), self.checkpoints, output, self.inputs, self.target)
 
 
-AnyJobSent = VerifySent | ConvertSent | CompareSent | SelfCheckSent | SchemeSent
+AnyJobSent = VerifySent | ConvertSent | CompareSent | SelfCheckSent | SchemeSent | ImportSent
 JOB: TypeAdapter[AnyJobSent] = TypeAdapter(Annotated[AnyJobSent, Field(discriminator="type")])
 
 
@@ -171,7 +172,7 @@ class JobRead(Answer):
     """A job."""
 
     id: Id
-    type: Literal["verify", "convert", "compare", "selfcheck", "scheme"]
+    type: Literal["verify", "convert", "compare", "selfcheck", "scheme", "import"]
     state: JobState
     cancel_requested: bool
     lane: Lane
@@ -195,6 +196,7 @@ class JobRead(Answer):
     comparison: Id | None
     selfcheck: Id | None = Field(description="The self-check, once there is one.")
     scheme_check: Id | None
+    import_: Id | None = Field(alias="import")
     error: JobError | None = Field(description="Why there is no answer, when the state is `error`.")
     links: dict[str, str]
 
@@ -232,6 +234,7 @@ class JobRead(Answer):
                 "comparison": job.id if job.type == "compare" else None,
                 "selfcheck": answered_selfcheck(job),
                 "scheme_check": job.id if job.type == "scheme" else None,
+                "import": job.id if job.type == "import" else None,
                 "error": job.error,
                 "links": links(job),
             }

@@ -1,19 +1,19 @@
 """Uploads, as they are asked for and as they are told."""
 
 from datetime import datetime
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field
 
 from ninfer_core.identity import DIGEST_PREFIX
 from service.api.schemas.base import Answer, Digest, Id, Sent
 from service.uploads.ledger import Announced, Protocol, Seen, State
+from service.uploads.parts import Part
 
 
 class PartsSent(Sent):
     """Content that goes straight to the S3 store in parts, with addresses that the service signs."""
 
-    protocol: Literal["parts"]
     bytes: int = Field(ge=1, le=2**53, description="Of the whole content.")
     digest: Digest = Field(description="Of the whole content; it is compared before anything is stored.")
     name: str | None = Field(None, max_length=1_000, description="For people.")
@@ -21,6 +21,20 @@ class PartsSent(Sent):
     def announced(self) -> Announced:
         """As the use case takes it."""
         return Announced(self.bytes, self.name, self.digest.removeprefix(DIGEST_PREFIX))
+
+
+class PartRead(Answer):
+    """One part."""
+
+    number: int
+    bytes: int
+    here: bool
+    url: str | None = Field(description="Where to PUT it, for an hour; null once it is there.")
+
+    @classmethod
+    def of(cls, part: Part) -> Self:
+        """A part, and its address."""
+        return cls(number=part.number, bytes=part.bytes, here=part.address is None, url=part.address)
 
 
 class UploadError(Answer):
