@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Mapping
+from itertools import chain
 from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
+from ninfer_core.errors import CannotRead
 from service.blobs import Blobs
-from service.errors import Fault, RangeNotSatisfiable
+from service.errors import ContentLost, Fault, RangeNotSatisfiable
 
 MEDIA_TYPE = "application/octet-stream"
 _ONE_RANGE = re.compile(r"bytes=(?:(\d{1,19})-(\d{0,19})|-(\d{1,19}))\Z")
@@ -24,7 +26,9 @@ def stored_content(
 ) -> StreamingResponse:
     """The bytes; `name` is what a browser saves them as.
 
-    A `Range` that is not one range of bytes is left alone, as RFC 9110 allows. Raises: RangeNotSatisfiable.
+    A `Range` that is not one range of bytes is left alone, as RFC 9110 allows. The first piece is read at once: what
+    cannot be read is told with a status, and not by an answer that breaks off. Raises: RangeNotSatisfiable, ContentLost,
+    StoreAway.
     """
     asked = _asked(request.headers.get("range"), size)
     start, stop = asked or (0, size)
@@ -34,7 +38,13 @@ def stored_content(
     if name is not None:
         sent["Content-Disposition"] = f"attachment; filename*=utf-8''{quote(name, safe='')}"
     pieces = blobs.pieces(sha256, start, stop)
-    return StreamingResponse(pieces, 200 if asked is None else 206, sent, MEDIA_TYPE)
+    try:
+        first = next(pieces, b"")
+    except CannotRead as error:
+        raise ContentLost(
+            f"The store does not hold the {size:,} bytes of sha256:{sha256} any more."
+        ) from error
+    return StreamingResponse(chain((first,), pieces), 200 if asked is None else 206, sent, MEDIA_TYPE)
 
 
 def _asked(given: str | None, size: int) -> tuple[int, int] | None:

@@ -14,7 +14,7 @@ import uvicorn
 from service import auth
 from service.api import examples
 from service.api.app import create_app
-from service.blobs import BlobStore
+from service.blobs import open_store
 from service.campaigns import Query, Start
 from service.job_requests import Verify
 from service.jobs import Sent
@@ -180,7 +180,7 @@ def world(folder: Path, url: str, **limits: Any) -> Iterator[World]:
     settings = Settings(data=folder, database_url=url, **{**LIMITS, **limits})
     database = Database(url)
     queue = Remembering()
-    app = create_app(settings, database, BlobStore(folder), queue)
+    app = create_app(settings, database, open_store(settings), queue)
     token = auth.new_token(database)
     config = uvicorn.Config(
         app,

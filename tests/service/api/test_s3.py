@@ -1,0 +1,53 @@
+"""The API of a service whose content lies in a bucket, while that answers and while it does not."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.blobs import bucket as buckets
+from tests.s3 import S3Server
+from tests.service.api.world import World, world
+
+CONTENT = b"weights" * 100
+
+
+@pytest.fixture
+def made(
+    tmp_path: Path, sqlite_url: str, s3_settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[World]:
+    """A service with little patience."""
+    monkeypatch.setattr(buckets, "_RETRIES", {"max_retries": 1})
+    with world(tmp_path / "data", sqlite_url, **s3_settings) as service:
+        yield service
+
+
+def test_content_in_a_bucket(made: World, s3: S3Server) -> None:
+    digest = made.push(CONTENT)
+    path = f"/v1/blobs/{digest}"
+    assert made.call("HEAD", path).headers["content-length"] == str(len(CONTENT))
+    assert made.call("GET", path).content == CONTENT
+    part = made.call("GET", path, headers={"Range": "bytes=7-20"})
+    assert (part.status_code, part.content) == (206, CONTENT[7:21])
+    assert made.call("GET", "/readyz").status_code == 200
+
+    s3.fail(status=503)
+    for method, where in (("GET", path), ("HEAD", path)):
+        answer = made.call(method, where)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    answer = made.call("POST", "/v1/blobs", content=b"more")
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    for text in (answer.text, made.call("GET", "/readyz").text):
+        assert "127.0.0.1" not in text
+        assert "bucket" not in text
+    s3.mend()
+    assert made.call("POST", "/v1/blobs", content=b"more").status_code == 201
+
+    s3.fail(status=503, method="GET", key="/blobs/")  # after it was looked for
+    answer = made.call("GET", path)
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    s3.mend()
+    s3.fail(status=404, method="GET", key="/blobs/")
+    answer = made.call("GET", path)
+    assert (answer.status_code, answer.json()["code"]) == (410, "content_lost")
