@@ -12,7 +12,7 @@ from ninfer_core.io import is_plain_name
 from service import quotas
 from service.blobs import Blobs, Writer
 from service.errors import BlobNotFound, BlobsMissing, ContentLost, Fault, InvalidRequest, TooManyFiles
-from service.records import content
+from service.records import content, retention
 from service.records.database import Database
 from service.records.models import Blob
 from service.settings import Settings
@@ -63,15 +63,16 @@ def keep(parts: "Parts", project_id: str, writer: Writer) -> Stored:
 def prepare(database: Database, settings: Settings, project_id: str, sha256: str, size: int) -> None:
     """Before content is put in place: there is room for it, and a collector does not take it away again.
 
-    What is about to be removed under this digest stays, or is gone by now; what is doomed later has the collector's
-    whole grace. Raises: QuotaExceeded.
+    What is about to be removed under this digest is gone by now, or stays for the collector's whole grace; so do bytes
+    whose process dies before their row is written, and then they go. Raises: QuotaExceeded.
     """
     with database.read() as session:
         _require_room(session, settings, project_id, sha256, size, only_look=True)
+        held = content.find_blob(session, project_id, sha256) is not None
         doomed = content.doomed(session, sha256)
-    if doomed:
+    if doomed or not held:
         with database.write() as session:
-            content.spare(session, sha256)
+            retention.promise(session, sha256, size)
 
 
 def hold(session: Session, blobs: Blobs, settings: Settings, project_id: str, sha256: str, size: int) -> bool:

@@ -13,7 +13,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from ninfer_core.errors import CannotWrite
-from service import artifacts, retention, scheme_checks
+from service import artifacts, contents, retention, scheme_checks
 from service.blobs import BlobStore
 from service.contents import Stored, keep
 from service.errors import BlobsMissing
@@ -203,14 +203,18 @@ def test_doomed_content_that_comes_in_again_stays(parts: Parts) -> None:
     assert (held(parts), stored(parts)) == ({sha256}, {sha256})
 
 
-def test_bytes_whose_row_was_never_written_go(parts: Parts) -> None:
+def test_bytes_whose_row_was_never_written_go(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their process died in between: what was promised before they were put in place is kept."""
-    with parts.blobs.writer() as writer:
-        writer.write(b"x")
-        with parts.database.write() as session:
-            rows.promise(session, writer.sha256, writer.bytes)
-        writer.commit()
-    assert stored(parts) == {sha("x")}
+
+    def die(*_: Any, **__: Any) -> bool:
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(contents, "hold", die)
+        with pytest.raises(SystemExit):
+            put(parts, "x")
+    assert (held(parts), stored(parts)) == (set(), {sha("x")})
+    assert retention.purge(parts.database, parts.blobs, now() - retention.GRACE, on) == 0
     assert purge(parts) == 1
     assert stored(parts) == set()
 
