@@ -14,15 +14,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table, column, inspect, select, table, update
+from sqlalchemy import Connection, DateTime, Table, column, inspect, select, table, update
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
 
 from service.records import connections, schema
 from service.records.errors import DatabaseNotEmpty, DatabaseUnreachable, RevisionOther
 from service.records.models import Base, Blob, Upload, Worker
 from service.records.rows import batches
-from service.records.types import now
+from service.records.types import Utc, now
 from service.records.uploads import OPEN
 
 _LEFT_OUT: Final = frozenset((Worker.__tablename__,))
@@ -56,6 +57,14 @@ class Snapshot:
         """(sha256, bytes) of every content that a project holds, each once."""
         query = select(Blob.sha256, Blob.bytes).distinct().order_by(Blob.sha256)
         yield from self._connection.execute(query.execution_options(yield_per=_ROWS))
+
+
+def held_of(session: Session, wanted: list[str]) -> list[str]:
+    """Those of `wanted` that a project holds now, in their order."""
+    found: set[str] = set()
+    for some in batches(wanted):
+        found.update(session.scalars(select(Blob.sha256).where(Blob.sha256.in_(some))))
+    return [sha256 for sha256 in wanted if sha256 in found]
 
 
 @contextmanager
@@ -144,7 +153,7 @@ def _fill(connection: Connection, name: str, path: Path) -> int:
             for item in names
         }
         into = table(name, *(column(item, types[item]) for item in names))
-        moments = [item for item in names if types[item].python_type is datetime]
+        moments = [item for item in names if isinstance(types[item], Utc | DateTime)]
         for batch in batches((dict(zip(names, json.loads(line), strict=True)) for line in lines), _ROWS):
             for row in batch:
                 for item in moments:
