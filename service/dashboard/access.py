@@ -10,14 +10,13 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from service import auth
+from service import auth, entry
 from service.dashboard.address import local
 from service.dashboard.failures import LoginNeeded, PageRoute, Problem, missing
 from service.dashboard.render import FORM_MEMBER, HEADERS, form_token, page
 from service.errors import Unauthorized
 from service.parts import Parts
-from service.records import projects
-from service.scopes import ADMIN, READ, SUBMIT, Scope
+from service.scopes import ADMIN, SUBMIT, Scope
 
 router = APIRouter(route_class=PageRoute)
 _LONGEST_FORM: Final = 8_000
@@ -29,11 +28,15 @@ _LACKS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who looks, what the service is made of, and whether they logged in: some services show a project to everyone."""
+    """Who looks, and what the service is made of; some services show a project to who has not logged in."""
 
     parts: Parts
     caller: auth.Caller
-    known: bool = True
+
+    @property
+    def known(self) -> bool:
+        """Whether they logged in."""
+        return self.caller.token_id is not None
 
     @property
     def project_id(self) -> str:
@@ -51,32 +54,30 @@ def parts_of(request: Request) -> Parts:
     return parts
 
 
-def _in_session(request: Request) -> Visitor | None:
-    parts = parts_of(request)
+def _address(request: Request) -> str:
+    return "" if request.client is None else request.client.host
+
+
+def _caller(request: Request) -> auth.Caller | None:
     try:
-        return Visitor(parts, auth.session_caller(parts.database, request.cookies.get(auth.COOKIE)))
+        return entry.visitor(parts_of(request), request.cookies.get(auth.COOKIE), _address(request))
     except Unauthorized:
         return None
 
 
-def _anybody(parts: Parts) -> auth.Caller | None:
-    name = parts.settings.anonymous_read
-    if name is None:
-        return None
-    with parts.database.read() as session:
-        project = projects.by_name(session, name)
-    return None if project is None else auth.Caller(project.id, frozenset({READ}), "anonymous")
-
-
 def visitor(request: Request) -> Visitor:
-    """The session's owner, else anybody where that is allowed. Raises: LoginNeeded."""
-    found = _in_session(request)
-    if found is None and (anybody := _anybody(parts_of(request))) is not None:
-        found = Visitor(parts_of(request), anybody, known=False)
-    if found is None:
+    """The session's owner, else anybody where the settings let them. Raises: LoginNeeded, RateLimited."""
+    caller = _caller(request)
+    if caller is None:
         raise LoginNeeded
+    found = Visitor(parts_of(request), caller)
     request.state.visitor = found  # what a page offers depends on it
     return found
+
+
+def _has_session(request: Request) -> bool:
+    caller = _caller(request)
+    return caller is not None and caller.token_id is not None
 
 
 def same_origin(request: Request) -> None:
@@ -139,7 +140,7 @@ Administering = Annotated[Visitor, _sending(ADMIN)]  # who may give others acces
 @router.get("/login")
 def ask(request: Request, next: str | None = None) -> Response:  # noqa: A002  the member of the address
     """The form; who is logged in already goes on."""
-    if _in_session(request) is not None:
+    if _has_session(request):
         return RedirectResponse(local(next), 303, HEADERS)
     return page(request, "login.html", next=local(next), wrong=False)
 
@@ -149,7 +150,7 @@ def log_in(request: Request, sent: Form) -> Response:
     """Change a token for a session."""
     onward = local(sent.get("next"))
     try:
-        session = auth.open_session(parts_of(request).database, sent.get("token", "").strip())
+        session = entry.log_in(parts_of(request), sent.get("token", "").strip(), _address(request))
     except Unauthorized:
         return page(request, "login.html", 403, next=onward, wrong=True)
     response = RedirectResponse(onward, 303, HEADERS)
@@ -168,7 +169,7 @@ def log_in(request: Request, sent: Form) -> Response:
 @router.post("/logout", dependencies=[SameOrigin])
 def log_out(request: Request, sent: Form) -> Response:
     """End the session."""
-    if _in_session(request) is not None:
+    if _has_session(request):
         of_this_session(request, sent)
     auth.close_session(parts_of(request).database, request.cookies.get(auth.COOKIE))
     response = RedirectResponse("/login", 303, HEADERS)

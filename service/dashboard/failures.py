@@ -14,7 +14,13 @@ from service.dashboard.render import HEADERS, page
 from service.errors import ServiceError
 from service.records.errors import BadCursor
 
-_TITLES = {400: "This address makes no sense", 403: "Refused", 404: "There is nothing here", 409: "Not yet"}
+_TITLES = {
+    400: "This address makes no sense",
+    403: "Refused",
+    404: "There is nothing here",
+    409: "Not yet",
+    429: "Too much at once",
+}
 
 
 class Problem(Exception):
@@ -62,7 +68,9 @@ class PageRoute(APIRoute):
             except RequestValidationError as error:
                 return failure(request, 400, _complaint(error))
             except ServiceError as error:
-                return failure(request, error.status, error.detail)
+                response = failure(request, error.status, error.detail)
+                response.headers.update(error.headers)
+                return response
             except HTTPException as error:
                 return failure(request, error.status_code, str(error.detail))
 

@@ -6,10 +6,12 @@ from starlette.responses import Response
 from service.dashboard import (
     access,
     artifacts,
+    campaigns,
     comparisons,
     downloads,
     jobs,
     live,
+    project,
     provenance,
     queue,
     reference,
@@ -50,5 +52,7 @@ for part in (
     reference,
     queue,
     uploads,
+    campaigns,
+    project,
 ):
     router.include_router(part.router)

@@ -39,4 +39,4 @@ def all_of_them(session: Session) -> Sequence[Project]:
 def open_jobs(session: Session, project_id: str) -> dict[str, int]:
     """How many jobs that are not final a project has, by state."""
     query = select(Job.state, func.count()).where(Job.project_id == project_id, Job.state.in_(OPEN))
-    return dict(session.execute(query.group_by(Job.state)).tuples().all())
+    return {state: count for state, count in session.execute(query.group_by(Job.state))}

@@ -6,10 +6,21 @@ from pathlib import Path
 
 import httpx
 import pytest
+import structlog
 
 from tests.service.dashboard.app import Served, served
 from tests.service.dashboard.scene import Scene, scene
 from tests.service.dashboard.seed import Seed
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _quiet() -> Iterator[None]:
+    """Events are kept short: printing the locals of a traceback takes half a minute."""
+    structlog.configure(
+        processors=[structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()],
+    )
+    yield
+    structlog.reset_defaults()
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +33,8 @@ class World(Served):
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with served(tmp_path_factory.mktemp("pages")) as made:
-        yield World(made.parts, made.address, made.token, scene(Seed(made.parts.database)))
+        seeded = scene(Seed(made.parts.database), made.parts.blobs.scratch)
+        yield World(made.parts, made.address, made.token, seeded)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 from service.records.models import Artifact, Comparison, Conversion, Run
 from tests.service.dashboard.checking import Checking, checking
@@ -10,6 +11,7 @@ from tests.service.dashboard.compared import compare
 from tests.service.dashboard.rows import HOSTILE, finding, parity_findings, tensor_names, unaccounted
 from tests.service.dashboard.schemed import Schemed, schemed
 from tests.service.dashboard.seed import Seed
+from tests.service.dashboard.tenant import Tenant, tenant
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,10 @@ class Scene:
     hostile_comparison: Comparison
     checking: Checking
     schemed: Schemed
+    tenant: Tenant
 
 
-def scene(seed: Seed) -> Scene:
+def scene(seed: Seed, scratch: Path) -> Scene:
     """Seed it; the large artifact has 3,000 objects."""
     names = tensor_names(3_000)
     small = tensor_names(40)
@@ -122,4 +125,5 @@ def scene(seed: Seed) -> Scene:
         hostile_comparison,
         checking(seed),
         schemed(seed),
+        tenant(seed, scratch, draft),
     )

@@ -16,7 +16,7 @@ P = DEFAULT_PROJECT
 
 def test_every_page_is_shown(database_url: str, tmp_path: Path) -> None:
     with served(tmp_path, database_url) as made, made.visitor() as client:
-        seeded = scene(Seed(made.parts.database))
+        seeded = scene(Seed(made.parts.database), made.parts.blobs.scratch)
         for name, address in PAGES.items():
             assert (name, client.get(address(seeded)).status_code) == (name, 200)
         for odd in ("%00", "%1a", "%ff", "'", "%25", "%F0%9F%98%80"):

@@ -61,6 +61,13 @@ PAGES: dict[str, Callable[[Scene], str]] = {
     "self-check running": lambda scene: f"/selfchecks/{scene.checking.running.id}",
     "schemes": lambda _: "/schemes",
     "scheme of blocks": lambda _: "/schemes/ggml_iq2_xxs?shape=2x256",
+    "queue": lambda _: "/queue",
+    "uploads": lambda _: "/uploads",
+    "failed uploads": lambda _: "/uploads?state=failed",
+    "campaigns": lambda _: "/campaigns",
+    "campaign": lambda scene: f"/campaigns/{scene.tenant.campaign.id}",
+    "campaign over": lambda scene: f"/campaigns/{scene.tenant.over.id}",
+    "project": lambda _: "/project",
     "hostile scheme check": lambda scene: f"/scheme-checks/{scene.schemed.hostile.id}",
 }
 
