@@ -81,8 +81,9 @@ def hold(session: Session, blobs: Blobs, settings: Settings, project_id: str, sh
     Raises: QuotaExceeded, Collected.
     """
     _require_room(session, settings, project_id, sha256, size)
-    content.spare(session, sha256)
+    # In this order, which is the collector's: the other way round the two could wait for each other.
     new = content.add_blob(session, project_id, sha256, size)
+    content.spare(session, sha256)
     # Asked after the row that dooms it was waited for: from here on nobody removes it.
     if not blobs.holds(sha256, size):
         raise Collected(sha256)

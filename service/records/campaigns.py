@@ -158,7 +158,7 @@ def move(
         .values(
             cursor=to,
             selected=Campaign.selected + jobs,
-            refused=Campaign.refused + (refusal is not None),
+            refused=Campaign.refused + (0 if refusal is None else 1),
             **known,
         )
         .execution_options(synchronize_session=False)

@@ -117,7 +117,7 @@ def _dropped(session: Session, which: ColumnElement[bool]) -> list[str]:
         .returning(Blob.sha256, Blob.bytes)
         .execution_options(synchronize_session=False)
     ).all()
-    for sha256, size in gone:
+    for sha256, size in sorted(gone):  # in one order, so that two who do it never wait for each other
         promise(session, sha256, size)
     return [sha256 for sha256, _ in gone]
 

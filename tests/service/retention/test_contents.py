@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -295,7 +296,7 @@ def test_collectors_race_with_pushes_and_nothing_is_lost(parts: Parts) -> None:
             collect(parts)
             purge(parts)
 
-    pushers = [threading.Thread(target=guarded(lambda seed=seed: push(seed))) for seed in range(3)]
+    pushers = [threading.Thread(target=guarded(partial(push, seed))) for seed in range(3)]
     tidiers = [threading.Thread(target=guarded(tidy)) for _ in range(2)]
     for thread in (*tidiers, *pushers):
         thread.start()

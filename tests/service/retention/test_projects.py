@@ -76,9 +76,12 @@ def test_a_deleted_project_is_shut_at_once(database: Database) -> None:
     with pytest.raises(Unauthorized):
         auth.authenticate(database, secret)
     with database.read() as session:
-        assert jobs.get(session, waiting.id).state == "cancelled"
-        assert jobs.get(session, running.id).cancel_requested
-        assert not jobs.get(session, other.id).cancel_requested
+        found = [session.get_one(Job, made.id) for made in (waiting, running, other)]
+        assert [(made.state, made.cancel_requested) for made in found] == [
+            ("cancelled", False),
+            ("running", True),
+            ("running", False),
+        ]
         told = audit.entries(session, GONE, limit=9).items
     assert [(row.actor, row.action, row.subject, row.request_id) for row in told] == [
         ("token t", "project.deleted", f"project {GONE}", "request-1")
