@@ -26,8 +26,7 @@ from ninfer_core.errors import CannotRead, CannotWrite, NinferError
 from service.blobs import Blobs, sync_folder
 from service.queue import Queue
 from service.records import dump, schema
-from service.records.connections import engine, writers
-from service.records.database import Database, migrate
+from service.records.database import Database
 from service.settings import Settings
 
 SCHEMA: Final = "ninfer-gate/backup/1"
@@ -190,13 +189,6 @@ def restore(settings: Settings, blobs: Blobs, source: Path, tell: Told) -> Docum
     tell(f"{contents.files:,} contents, {contents.copied:,} of them new in this store")
     files = {name: source / manifest["records"] / f"{name}.jsonl.gz" for name in manifest["tables"]}
     counts = dump.read_back(settings.records_url, manifest["revision"], files)
-    migrate(settings.records_url)
-    made = engine(settings.records_url)
-    try:
-        with writers(made).begin() as connection:
-            dump.settle(connection)
-    finally:
-        made.dispose()
     tell(f"{sum(counts.values()):,} rows of {len(counts)} tables")
     return {"tables": counts, "content": contents.as_json(), "from": manifest["at"]}
 

@@ -114,4 +114,9 @@ def serve(settings: Settings) -> Callable[[], None]:
 
     server = make_server(settings.metrics_host, settings.metrics_port, answer, _Server, _Handler)
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
-    return server.shutdown
+
+    def stop() -> None:
+        server.shutdown()
+        server.server_close()
+
+    return stop

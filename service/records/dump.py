@@ -19,9 +19,9 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from service.records import connections, schema
+from service.records import attempts, connections, schema
 from service.records.errors import DatabaseNotEmpty, DatabaseUnreachable, RevisionOther
-from service.records.models import Base, Blob, Upload, Worker
+from service.records.models import Base, Blob, Job, Upload, Worker
 from service.records.rows import batches
 from service.records.types import Utc, now
 from service.records.uploads import OPEN
@@ -125,7 +125,7 @@ def require_empty(url: str) -> None:
 
 
 def read_back(url: str, revision: str, files: dict[str, Path]) -> dict[str, int]:
-    """Make the tables of `revision` in an empty database and fill them, all or nothing; rows by table.
+    """Make the tables of `revision` in an empty database, fill them and bring them up to date, all or nothing; rows by table.
 
     Raises: DatabaseNotEmpty, DatabaseUnreachable, DatabaseNewer, ReferencesBroken.
     """
@@ -138,7 +138,7 @@ def read_back(url: str, revision: str, files: dict[str, Path]) -> dict[str, int]
             counts[name] = _fill(connection, name, files[name])
 
     require_empty(url)
-    schema.build(url, revision, fill)
+    schema.build(url, revision, fill, _settle)
     return counts
 
 
@@ -163,12 +163,18 @@ def _fill(connection: Connection, name: str, path: Path) -> int:
     return count
 
 
-def settle(connection: Connection) -> None:
-    """After a restore: uploads that were under way have no bytes any more, and are over."""
+def _settle(session: Session) -> None:
+    """After a restore: what lay outside of rows and content is gone, parts of uploads and segments of conversions.
+
+    Uploads that were under way are over; jobs that had begun begin anew.
+    """
     said = {"code": "upload_lost", "detail": "The service was restored from a backup; push it again."}
-    connection.execute(
+    session.execute(
         update(Upload).where(Upload.state.in_(OPEN)).values(state="failed", error=said, finished_at=now())
     )
+    begun = select(Job.id, Job.epoch).where(Job.state == "running").order_by(Job.id)
+    for job_id, epoch in session.execute(begun).all():
+        attempts.begin_anew(session, job_id, epoch, "the service was restored from a backup")
 
 
 def _spelled(value: Any) -> str:

@@ -72,22 +72,28 @@ def migrate(url: str) -> Migrated:
             known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
             if before is not None and before not in known:
                 raise DatabaseNewer(before)
-            if before != head():
-                command.upgrade(config, "head")
-            with Session(connection) as session:
-                if session.get(Project, DEFAULT_PROJECT) is None:
-                    session.add(Project(id=DEFAULT_PROJECT, name=DEFAULT_PROJECT, created_at=now()))
-                profiles.ensure(session)
-                session.flush()
+            _bring_to_head(connection, config)
     finally:
         engine.dispose()
     return Migrated(before, head())
 
 
-def build(url: str, revision: str, fill: Callable[[Connection], None]) -> None:
-    """Make the tables of an earlier or the current `revision` in a database without any, and let `fill` write into them.
+def _bring_to_head(connection: Connection, config: Config) -> None:
+    if current(connection) != head():
+        command.upgrade(config, "head")
+    with Session(connection) as session:
+        if session.get(Project, DEFAULT_PROJECT) is None:
+            session.add(Project(id=DEFAULT_PROJECT, name=DEFAULT_PROJECT, created_at=now()))
+        profiles.ensure(session)
+        session.flush()
 
-    All of it or nothing. Raises: DatabaseUnreachable, DatabaseNotEmpty, DatabaseNewer, ReferencesBroken.
+
+def build(
+    url: str, revision: str, fill: Callable[[Connection], None], settle: Callable[[Session], None]
+) -> None:
+    """Make the tables of `revision` in a database without any, let `fill` write into them, bring them to `head`, `settle`.
+
+    All of it or nothing. Raises: as `migrate`, and DatabaseNotEmpty.
     """
     engine = connections.engine(url)
     try:
@@ -101,6 +107,10 @@ def build(url: str, revision: str, fill: Callable[[Connection], None]) -> None:
                 raise DatabaseNewer(revision)
             command.upgrade(config, revision)
             fill(connection)
+            _bring_to_head(connection, config)
+            with Session(connection) as session:
+                settle(session)
+                session.flush()
     finally:
         engine.dispose()
 

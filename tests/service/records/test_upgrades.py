@@ -1,5 +1,7 @@
 """From the tables of the release before, with rows in every one of them, to those of this one; and old writers meanwhile."""
 
+import gzip
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,9 +14,10 @@ from sqlalchemy import Engine, MetaData, Table, event, inspect, select, text
 
 from service.records import connections, schema
 from service.records.database import Database, Migrated, head, migrate
+from service.records.dump import read_back
 from service.records.models import Base
 from service.records.tokens import find
-from service.records.types import now
+from service.records.types import Json, Utc, now
 
 BEFORE = "2026_11_30_scheme_checks"  # the last revision of the release before this one
 ROWS = 3
@@ -207,4 +210,44 @@ def test_a_token_of_the_release_before_still_opens_the_service(old: Engine, empt
     caller = authenticate(database, "ng_" + "a" * 43)
     assert (caller.project_id, caller.may("admin"), caller.may("read")) == ("default", True, True)
     assert now() > AT
+    database.close()
+
+
+def as_the_models_read(kind: Any, value: Any) -> Any:
+    """What a dump holds of a value of this type."""
+    if isinstance(kind, Utc):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
+    return json.loads(value) if isinstance(kind, Json) else value
+
+
+def test_a_dump_of_an_earlier_revision_is_read_back(old: Engine, empty_url: str, tmp_path: Path) -> None:
+    """Into tables of that revision, which are then brought up to date: what a backup of an older version needs."""
+    tables = tables_of(old)
+    fill(old, tables, range(ROWS))
+    before = rows(old, tables)
+    files = {}
+    for table in tables:
+        files[table.name] = tmp_path / f"{table.name}.jsonl.gz"
+        names = [column.name for column in table.columns]
+        known = Base.metadata.tables[table.name].c
+        with gzip.open(files[table.name], "wt") as file:
+            file.write(json.dumps(names) + "\n")
+            for item in before[table.name]:
+                values = [
+                    as_the_models_read(known[name].type, value)
+                    for name, value in zip(names, item, strict=True)
+                ]
+                file.write(json.dumps(values) + "\n")
+    url = f"sqlite:///{tmp_path / 'back.sqlite'}"
+    assert read_back(url, BEFORE, files) == {table.name: ROWS for table in tables}
+    database = Database(url)
+    with database.read() as session:
+        states = session.execute(text("SELECT state, epoch, lane FROM jobs ORDER BY id")).all()
+        names = session.execute(text("SELECT name FROM projects ORDER BY name")).scalars().all()
+    assert states == [
+        ("queued", 0, "interactive"),
+        ("running", 1, "interactive"),
+        ("passed", 0, "interactive"),
+    ]
+    assert names == ["0", "1", "2", "default"]
     database.close()
