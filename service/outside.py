@@ -53,7 +53,7 @@ def allowed(settings: Settings, source: str) -> Place:
                 return Place(root, "", parts[len(names) :])
     elif plain and source.startswith(SCHEME) and len(parts) > 1:
         for bucket in settings.import_buckets:
-            names = tuple(bucket.strip("/").split("/"))
+            names = tuple(bucket.removeprefix(SCHEME).strip("/").split("/"))
             if parts[: len(names)] == names:
                 return Place(None, parts[0], parts[1:])
     fault = Fault("body", "$.source", "not below a folder or in a bucket that imports may read")

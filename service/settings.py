@@ -64,7 +64,7 @@ class Settings(BaseSettings):
     )
     store: str | None = Field(
         default=None,
-        pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._/-]*)?$",
+        pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_-][A-Za-z0-9._-]*)*/?$",
         description="Where content lies: `s3://bucket/prefix`; the data folder by default. Credentials come from the variables that S3 tools read (`AWS_ACCESS_KEY_ID` and so on).",
     )
     s3_endpoint: str | None = Field(

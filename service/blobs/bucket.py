@@ -20,7 +20,7 @@ from obstore.exceptions import (
 from obstore.store import S3Store as ObjectStore
 
 if TYPE_CHECKING:
-    from obstore.store import RetryConfig, S3Config
+    from obstore.store import ClientConfig, RetryConfig, S3Config
 
 from ninfer_core.errors import CannotRead
 from ninfer_core.io import ByteSource, read
@@ -71,23 +71,27 @@ class Server:
     region: str
     public_endpoint: str | None = None
     retries: bool = True
-    seconds: float = 60.0  # that one request may take
+    seconds: float = 300.0  # that one request may take
+    silent_seconds: float = 20.0  # that an answer may keep waiting for, or pause
 
-    def bucket(self, name: str, prefix: str, public: bool = False) -> ObjectStore:
+    def bucket(self, name: str, prefix: str, *, public: bool = False, reading: bool = False) -> ObjectStore:
         """Credentials come from the variables that S3 tools read."""
         endpoint = (self.public_endpoint if public else None) or self.endpoint
         config: S3Config = {"region": self.region, "virtual_hosted_style_request": False}
         if endpoint is not None:
             config["endpoint"] = endpoint.rstrip("/")
+        waiting: ClientConfig = {
+            "allow_http": endpoint is not None and endpoint.startswith("http://"),
+            "connect_timeout": timedelta(seconds=5),
+            "timeout": timedelta(seconds=self.seconds),
+        }
+        if reading:  # while a body is sent there is no answer either, on a slow link for long
+            waiting["read_timeout"] = timedelta(seconds=min(self.seconds, self.silent_seconds))
         return ObjectStore(
             name,
             prefix=prefix or None,
             config=config,
-            client_options={
-                "allow_http": endpoint is not None and endpoint.startswith("http://"),
-                "connect_timeout": timedelta(seconds=5),
-                "timeout": timedelta(seconds=self.seconds),
-            },
+            client_options=waiting,
             retry_config=_RETRIES if self.retries else {"max_retries": 0},
         )
 
@@ -97,7 +101,8 @@ class Bucket:
 
     def __init__(self, server: Server, name: str, prefix: str, check: Check = never) -> None:
         self.name, self.prefix = name, prefix
-        self._store = server.bucket(name, prefix)
+        self._store = server.bucket(name, prefix, reading=True)
+        self._writes = server.bucket(name, prefix)
         self._public = server.bucket(name, prefix, public=True)
         self._check = check
         self._seen = -_SEEN_SECONDS
@@ -130,7 +135,7 @@ class Bucket:
         if source.size <= BLOCK_BYTES:
             content = read(source, 0, source.size)
             require(sha256, source.size, hashlib.sha256(content).hexdigest(), source.size)
-            self._ask("write", obstore.put_async, self._store, key, content, use_multipart=False)
+            self._ask("write", obstore.put_async, self._writes, key, content, use_multipart=False)
             self._require_kept(key, source.size)
         else:
             get = partial(_read, source)
@@ -142,7 +147,7 @@ class Bucket:
             self._ask(
                 "write",
                 obstore.put_async,
-                self._store,
+                self._writes,
                 key,
                 pieces,
                 chunk_size=pieces.piece_bytes,

@@ -1,5 +1,7 @@
 """The store that the settings name."""
 
+from dataclasses import replace
+
 from service.blobs.bucket import Bucket, Server
 from service.blobs.local import BlobStore
 from service.blobs.protocol import Blobs
@@ -16,15 +18,16 @@ def open_store(settings: Settings, check: Check = never) -> Blobs:
         return BlobStore(settings.data)
     name, _, prefix = settings.store.removeprefix("s3://").partition("/")
     prefix = prefix.strip("/")
-    quick = server(settings, retries=False, seconds=_PROBE_SECONDS)
+    patient = server(settings)
+    quick = replace(patient, retries=False, seconds=_PROBE_SECONDS)
     return S3Store(
-        Bucket(server(settings), name, prefix, check),
+        Bucket(patient, name, prefix, check),
         Bucket(quick, name, prefix, check),
         settings.data,
         settings.cache_bytes,
     )
 
 
-def server(settings: Settings, retries: bool = True, seconds: float = 60.0) -> Server:
+def server(settings: Settings) -> Server:
     """The server that the settings name."""
-    return Server(settings.s3_endpoint, settings.s3_region, settings.s3_public_endpoint, retries, seconds)
+    return Server(settings.s3_endpoint, settings.s3_region, settings.s3_public_endpoint)

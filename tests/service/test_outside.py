@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +41,24 @@ def contents(files: list[tuple[str, ByteSource]]) -> dict[str, bytes]:
     return {name: read(file, 0, file.size) for name, file in files}
 
 
+def still_open(tree: Path) -> list[str]:
+    """What this process holds open of a tree."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/self/fd/{name}"))
+    return [path for path in found if path.startswith(str(tree.parent))]
+
+
 @contextmanager
-def no_more_open() -> Iterator[None]:
-    before = len(os.listdir("/proc/self/fd"))
+def no_more_open(tree: Path) -> Iterator[None]:
+    before = still_open(tree)
     yield
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert still_open(tree) == before
 
 
 def test_a_file_and_the_files_of_a_folder(tree: Path) -> None:
-    with no_more_open():
+    with no_more_open(tree):
         with open_outside(settings(tree), f"{tree}/one/a.safetensors") as files:
             assert contents(files) == {"a.safetensors": b"a" * 100}
             assert files[0][1].changed() is None
@@ -93,7 +102,7 @@ def test_links(tree: Path) -> None:
     (tree / "up").symlink_to("..")
     os.mkfifo(one / "pipe")
     made = settings(tree)
-    with no_more_open():
+    with no_more_open(tree):
         for path, content in (("one/near", b"blob"), ("one/whole", b"blob"), ("way/x", b"blob")):
             with open_outside(made, f"{tree}/{path}") as files:
                 assert contents(files) == {path.rpartition("/")[2]: content}
