@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -64,13 +65,14 @@ class CannotStart(Exception):
 class PostgresServer:
     """A PostgreSQL server with a folder of its own, and as many databases as are asked for."""
 
-    def __init__(self) -> None:
-        """Raises: CannotStart."""
+    def __init__(self, folder: Path | None = None, **options: str) -> None:
+        """In memory where it can be, or in a folder; `options` go before those that make it quick. Raises: CannotStart."""
+        self._options = _OPTIONS | options
         self._numbers = count(1)
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: psycopg.Connection | None = None
         self._has_template = False
-        place = memory.folder() or "/tmp"  # noqa: S108  sockets need short paths
+        place = folder or memory.folder() or "/tmp"  # noqa: S108  sockets need short paths
         self.folder = Path(tempfile.mkdtemp(prefix="ninfer-gate-pg-", dir=place))
         try:
             self._start()
@@ -102,16 +104,26 @@ class PostgresServer:
 
     def stop(self) -> None:
         """End the server and remove its folder."""
+        self._end(signal.SIGINT)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def restart(self, number: signal.Signals = signal.SIGINT, pause: float = 0.0) -> None:
+        """End it, in order ("fast") or as after a crash (SIGQUIT), and start it again after `pause` seconds."""
+        self._end(number)
+        time.sleep(pause)
+        self._launch()
+
+    def _end(self, number: signal.Signals) -> None:
         if self._connection is not None:
             self._connection.close()
+            self._connection = None
         if self._process is not None:
-            self._process.send_signal(signal.SIGINT)  # "fast": does not wait for clients
+            self._process.send_signal(number)  # neither waits for clients
             try:
                 self._process.wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _run(self, statement: str) -> None:
         if self._connection is None:
@@ -149,7 +161,7 @@ class PostgresServer:
         if made.returncode != 0:
             raise CannotStart(f"initdb failed: {made.stderr}")
         log = home / "log"
-        options = [part for name, value in _OPTIONS.items() for part in ("-c", f"{name}={value}")]
+        options = [part for name, value in self._options.items() for part in ("-c", f"{name}={value}")]
         command = [
             *self._as_user,
             str(programs / "postgres"),
@@ -224,11 +236,20 @@ def postgres_server() -> Iterator[PostgresServer]:
     server.stop()
 
 
+@cache
+def migrated_sqlite() -> bytes:
+    """A SQLite file with every migration: running them all takes longer than most tests."""
+    with tempfile.TemporaryDirectory(dir=memory.folder()) as folder:
+        path = Path(folder) / "migrated.sqlite"
+        migrate(f"sqlite:///{path}")
+        return path.read_bytes()
+
+
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file with every migration, to be copied."""
+    """The same as a file, to be copied."""
     path = tmp_path_factory.mktemp("sqlite") / "migrated.sqlite"
-    migrate(f"sqlite:///{path}")
+    path.write_bytes(migrated_sqlite())
     return path
 
 

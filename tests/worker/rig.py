@@ -26,7 +26,8 @@ from service.records import jobs as job_rows
 from service.records import models, workers
 from service.records.database import Database, migrate
 from service.records.types import new_id
-from service.settings import Settings
+from service.settings import RECORDS_FILE, Settings
+from tests.databases import migrated_sqlite
 from tests.warm import warm
 from tests.worker.nursery import Forked, Nursery
 
@@ -283,6 +284,8 @@ def rig(data: Path, url: str | None = None, **settings: Any) -> Iterator[Rig]:
     }
     made = Settings(**values)
     data.mkdir(exist_ok=True)
+    if url is None and not (data / RECORDS_FILE).exists():
+        (data / RECORDS_FILE).write_bytes(migrated_sqlite())
     migrate(made.records_url)
     prepare(made.engine_url)
     database = Database(made.records_url)

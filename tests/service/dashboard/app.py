@@ -17,8 +17,9 @@ from service import auth
 from service.api.app import create_app
 from service.blobs import BlobStore
 from service.parts import Parts
-from service.records.database import Database, migrate
-from service.settings import Settings
+from service.records.database import Database
+from service.settings import RECORDS_FILE, Settings
+from tests.databases import migrated_sqlite
 
 
 class NoQueue:
@@ -72,18 +73,19 @@ class Served:
         return auth.open_session(self.parts.database, self.token).secret
 
 
-def application(folder: Path, url: str | None = None) -> FastAPI:
+def application(folder: Path, url: str | None = None, **more: Any) -> FastAPI:
     """The application over a new SQLite database, or over a migrated one."""
-    settings = Settings(data=folder, database_url=url)
+    settings = Settings(data=folder, database_url=url, **more)
     if url is None:
-        migrate(settings.records_url)
+        folder.mkdir(exist_ok=True)
+        (folder / RECORDS_FILE).write_bytes(migrated_sqlite())
     return create_app(settings, Database(settings.records_url), BlobStore(folder), NoQueue())
 
 
 @contextmanager
-def served(folder: Path, url: str | None = None) -> Iterator[Served]:
+def served(folder: Path, url: str | None = None, **more: Any) -> Iterator[Served]:
     """The service on a free port."""
-    app = application(folder, url)
+    app = application(folder, url, **more)
     parts: Parts = app.state.parts
     try:
         with listening(app) as address:
