@@ -1,4 +1,4 @@
-"""Queries over what there is to do, for those who watch the service: counts and ages, of all projects together."""
+"""Queries over workers, uploads and content for those who watch the service: counts, of all projects together."""
 
 from dataclasses import dataclass
 
@@ -6,19 +6,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from service.records.database import clock
-from service.records.jobs import OPEN
-from service.records.models import Campaign, DoomedBlob, Job, Upload, Worker
+from service.records.models import Campaign, DoomedBlob, Upload, Worker
 from service.records.uploads import OPEN as OPEN_UPLOADS
-
-
-@dataclass(frozen=True, slots=True)
-class Depth:
-    """Open jobs of one lane in one state."""
-
-    lane: str
-    state: str
-    jobs: int
-    oldest_seconds: float  # since the oldest of them was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +17,6 @@ class Open:
     state: str
     uploads: int
     bytes: int
-
-
-def depths(session: Session) -> list[Depth]:
-    """Open jobs by lane and state; the index of open jobs holds them all."""
-    query = (
-        select(Job.lane, Job.state, func.count(), func.min(Job.created_at))
-        .where(Job.state.in_(OPEN))
-        .group_by(Job.lane, Job.state)
-    )
-    now = clock(session)
-    return [
-        Depth(lane, state, count, max(0.0, now - oldest.timestamp()))
-        for lane, state, count, oldest in session.execute(query)
-    ]
 
 
 def open_uploads(session: Session) -> list[Open]:

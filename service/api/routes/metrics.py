@@ -14,16 +14,17 @@ from service.api.parameters import PartsParam
 from service.api.problems import describe
 from service.auth import authenticate
 from service.errors import RouteNotFound, Unauthorized
+from service.lanes import LANES
 from service.parts import Parts
-from service.records import gauges
-from service.records.jobs import OPEN
+from service.records import gauges, lanes
+from service.records.database import moment
 from service.records.models import DEFAULT_PROJECT
 from service.records.uploads import OPEN as OPEN_UPLOADS
 from service.scopes import ADMIN
 
-LANES: Final = ("interactive", "bulk")
+_PLACES: Final[tuple[lanes.Place, ...]] = ("waiting", "in_line", "running")
 _EXAMPLE: Final = (
-    '# TYPE ninfer_gate_queue_jobs gauge\nninfer_gate_queue_jobs{lane="bulk",state="queued"} 3.0\n'
+    '# TYPE ninfer_gate_queue_jobs gauge\nninfer_gate_queue_jobs{lane="bulk",state="in_line"} 3.0\n'
 )
 _SAID: Final = {"content": {"text/plain": {"schema": {"type": "string"}, "example": _EXAMPLE}}}
 
@@ -67,7 +68,11 @@ class _Gauges:
 
     def __init__(self, parts: Parts) -> None:
         with parts.database.read() as session:
-            self._depths = {(item.lane, item.state): item for item in gauges.depths(session)}
+            now = moment(session)
+            self._depths = {
+                (item.lane, item.state): (item.jobs, max(0.0, (now - item.oldest_at).total_seconds()))
+                for item in lanes.depths(session)
+            }
             self._uploads = gauges.open_uploads(session)
             self._workers = gauges.workers(session, parts.settings.dead_after_seconds)
             self._campaigns = gauges.campaigns(session)
@@ -101,13 +106,17 @@ class _Gauges:
 
     def _queue(self) -> Iterator[GaugeMetricFamily]:
         labels = ["lane", "state"]
-        depth = GaugeMetricFamily("ninfer_gate_queue_jobs", "Open jobs by lane and state.", labels=labels)
+        depth = GaugeMetricFamily(
+            "ninfer_gate_queue_jobs",
+            "Open jobs by lane: waiting for their project's room, in line, or running.",
+            labels=labels,
+        )
         age = GaugeMetricFamily(
             "ninfer_gate_queue_oldest_seconds", "Age of the oldest of these jobs; 0 for none.", labels=labels
         )
         for lane in LANES:
-            for state in OPEN:
-                item = self._depths.get((lane, state))
-                depth.add_metric([lane, state], item.jobs if item else 0)
-                age.add_metric([lane, state], item.oldest_seconds if item else 0.0)
+            for state in _PLACES:
+                jobs, seconds = self._depths.get((lane, state), (0, 0.0))
+                depth.add_metric([lane, state], jobs)
+                age.add_metric([lane, state], seconds)
         yield from (depth, age)

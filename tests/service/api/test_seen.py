@@ -133,13 +133,18 @@ def test_metrics_tell_queue_workers_and_uploads(fresh: World) -> None:
     assert set(empty["ninfer_gate_queue_jobs"].values()) == {0}
     assert set(empty["ninfer_gate_queue_oldest_seconds"].values()) == {0}
     with fresh.parts.database.write() as session:
-        for lane, state in (
-            ("bulk", "queued"),
-            ("bulk", "queued"),
-            ("interactive", "running"),
-            ("bulk", "passed"),
+        for lane, state, admitted in (
+            ("bulk", "queued", None),
+            ("bulk", "queued", now()),
+            ("interactive", "running", now()),
+            ("bulk", "passed", now()),
         ):
-            facts = {"request": {}, "request_digest": "sha256:" + "0" * 64, "created_at": now()}
+            facts = {
+                "admitted_at": admitted,
+                "request": {},
+                "request_digest": "sha256:" + "0" * 64,
+                "created_at": now(),
+            }
             session.add(
                 Job(id=new_id(), project_id=DEFAULT_PROJECT, type="verify", lane=lane, state=state, **facts)
             )
@@ -160,13 +165,15 @@ def test_metrics_tell_queue_workers_and_uploads(fresh: World) -> None:
             session.add(Upload(id=new_id(), project_id=DEFAULT_PROJECT, state=state, bytes=size, **whole))
     found = told()
     assert found["ninfer_gate_queue_jobs"] == {
-        ("interactive", "queued"): 0,
+        ("interactive", "waiting"): 0,
+        ("interactive", "in_line"): 0,
         ("interactive", "running"): 1,
-        ("bulk", "queued"): 2,
+        ("bulk", "waiting"): 1,
+        ("bulk", "in_line"): 1,
         ("bulk", "running"): 0,
     }
     ages = found["ninfer_gate_queue_oldest_seconds"]
-    assert ages["bulk", "queued"] < 60
+    assert 0 <= ages["bulk", "waiting"] < 60
     assert ages["bulk", "running"] == 0
     assert found["ninfer_gate_workers"] == {("false",): 1, ("true",): 1}
     assert found["ninfer_gate_open_uploads"] == {("receiving",): 2, ("storing",): 1}
