@@ -122,6 +122,8 @@ class _Sending:
     def _held(self) -> bool:
         answer = self._patiently(lambda: self._ask("HEAD", f"/v1/blobs/{self._digest}"))
         if answer.is_error and answer.status_code not in (404, 410):
+            # Such an answer has no words; one to the same caller that has them says why.
+            self._patiently(lambda: self._success("GET", "/v1/uploads", params={"limit": "1"}))
             raise refused(answer)
         return answer.is_success
 

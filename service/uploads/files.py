@@ -79,7 +79,8 @@ class Held:
             raise not_written(error) from error
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(self._fd).st_nlink == 0:  # removed between the two
+            status = os.fstat(self._fd)
+            if status.st_nlink == 0 or not stat.S_ISREG(status.st_mode):  # removed between the two
                 raise _gone()
         except BlockingIOError:
             os.close(self._fd)

@@ -15,6 +15,7 @@ from worker.sessions import Sessions
 from worker.watch import Watch
 from worker.workflows.compare import compare, compare_shard
 from worker.workflows.convert import convert, convert_shard
+from worker.workflows.imports import import_content
 from worker.workflows.scheme import scheme
 from worker.workflows.selfcheck import selfcheck
 from worker.workflows.verify import verify, verify_shard
@@ -25,6 +26,7 @@ WORKFLOWS: Final[dict[str, tuple[Any, Any]]] = {
     "compare": (compare, compare_shard),
     "selfcheck": (selfcheck, None),
     "scheme": (scheme, None),
+    "import": (import_content, None),
 }
 
 

@@ -32,6 +32,7 @@ from service.errors import (
     Fault,
     InvalidRequest,
     MediaTypeUnsupported,
+    QuotaExceeded,
     StorageFailed,
     TooManyFiles,
 )
@@ -84,6 +85,7 @@ class RunPaging(Paging):
             EntryUnclear,
             ArtifactKindConflict,
             StorageFailed,
+            QuotaExceeded,
         ),
     },
 )

@@ -17,6 +17,7 @@ from service.errors import (
     DigestMismatch,
     InvalidRequest,
     MediaTypeUnsupported,
+    QuotaExceeded,
     RangeNotSatisfiable,
     StorageFailed,
     TooSlow,
@@ -63,6 +64,7 @@ _UPLOAD = {
             MediaTypeUnsupported,
             DigestMismatch,
             StorageFailed,
+            QuotaExceeded,
         ),
     },
 )

@@ -14,6 +14,7 @@ from sqlalchemy.exc import OperationalError
 from service import auth
 from service.api import examples
 from service.records.database import Database
+from tests.service.api.upload_provocations import UPLOADS, begin_upload
 from tests.service.api.world import World
 
 Provocation = Callable[[World], httpx.Response]
@@ -170,14 +171,14 @@ def _storage_failed(send: Provocation) -> Provocation:
     """The folder for incoming content is gone, and a file in its place."""
 
     def provoke(api: World) -> httpx.Response:
-        incoming = api.parts.blobs.root / "incoming"
-        incoming.rmdir()
+        incoming = api.parts.blobs.scratch / "incoming"
+        aside = incoming.rename(incoming.with_name("aside"))
         incoming.touch()
         try:
             return send(api)
         finally:
             incoming.unlink()
-            incoming.mkdir()
+            aside.rename(incoming)
 
     return provoke
 
@@ -291,6 +292,8 @@ PAGES: Final = (
     "/v1/tokens",
     "/v1/trusts",
     "/v1/audit",
+    "/v1/uploads",
+    "/v1/imports",
 )
 ACCESS: Final = {
     "/v1/tokens": _bodies("/v1/tokens", examples.TOKEN, {"name": "n", "scopes": ["everything"]}),
@@ -302,6 +305,14 @@ ACCESS: Final = {
 }
 
 PROVOCATIONS: Final[dict[tuple[str, str, str], Provocation]] = {
+    **UPLOADS,
+    ("post", "/v1/uploads", "storage_failed"): _storage_failed(begin_upload),
+    **{
+        ("post", "/v1/uploads/parts", code): provoke
+        for code, provoke in _bodies(
+            "/v1/uploads/parts", examples.PARTS, {**examples.PARTS, "unknown": 1}
+        ).items()
+    },
     **{("post", "/v1/blobs", code): provoke for code, provoke in BLOBS.items()},
     **{("post", "/v1/artifacts", code): provoke for code, provoke in ARTIFACTS.items()},
     **{

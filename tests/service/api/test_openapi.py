@@ -72,12 +72,14 @@ def test_every_example_runs(api: World, document: Any) -> None:
             if kind == "application/json":
                 schema = contents[kind]["schema"]
                 assert not faults(schema, body, document), f"{method} {path}"
+            if operation.get("x-requires-store"):
+                continue  # tests of uploads in parts run these where there is such a store
             answer = example_call(api, operation, method, path, kind, body)
             place = f"{method} {path} {answer.status_code} {answer.text[:500]}"
             assert answer.is_success, place
             described = operation["responses"][str(answer.status_code)]
             kinds = described.get("content", {})
-            if method == "head" or answer.status_code == 204:
+            if method == "head" or not kinds:
                 assert not answer.content, place
                 continue
             media = answer.headers["content-type"].partition(";")[0]

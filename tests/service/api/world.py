@@ -53,6 +53,7 @@ from service.records.provenance import Fact
 from service.records.types import now
 from service.settings import Settings
 from tests.service.api.compared import compared
+from tests.service.api.uploaded import uploaded
 from tests.service.selfchecked import document, stored
 
 P = DEFAULT_PROJECT
@@ -63,6 +64,7 @@ LIMITS: dict[str, Any] = {
     "max_json_depth": 16,
     "max_files": 3,
     "max_page": 100,
+    "import_roots": (Path("/srv/imports"),),
 }
 REPORT = {
     "schema": "ninfer-gate/report/1",
@@ -215,6 +217,7 @@ def seed(made: World) -> None:
     """What the examples of the OpenAPI document speak of."""
     made.push(examples.CONTENT)
     record = made.push(RECORD)
+    uploaded(made.parts)
     made.call("POST", "/v1/artifacts", json=examples.ARTIFACT).raise_for_status()
     made.call("POST", "/v1/recipes", json=examples.RECIPE).raise_for_status()
     made.call("POST", "/v1/targets", json=examples.TARGET).raise_for_status()
