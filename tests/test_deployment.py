@@ -155,3 +155,25 @@ def test_the_image_is_locked_not_roots_and_made_of_what_is_there() -> None:
     warm = [place for place, (verb, rest) in enumerate(lines) if verb == "RUN" and "selfcheck" in rest]
     assert warm
     assert warm[0] > verbs.index("USER")
+
+
+def test_the_page_of_operations_names_every_metric_and_setting_as_it_is() -> None:
+    from prometheus_client.parser import text_string_to_metric_families
+
+    from service import metrics
+    from service.errors import ERRORS
+
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    named = {name.removesuffix("_total") for name in re.findall(r"\bninfer_gate_[a-z_]+", page)}
+    counted = {
+        family.name
+        for family in text_string_to_metric_families(metrics.exposition().decode())
+        if family.name.startswith("ninfer_gate_")
+    }
+    gauges = set(re.findall(r"ninfer_gate_[a-z_]+", (ROOT / "service/api/routes/metrics.py").read_text()))
+    assert named == counted | gauges
+    codes = set(re.findall(r'code="([a-z_]+)"', page))
+    assert codes
+    assert codes <= {error.code for error in ERRORS} | {"gave_up"}
+    for name in re.findall(r"NINFER_GATE_([A-Z_]+)", page):
+        assert name.lower() in Settings.model_fields, name

@@ -17,6 +17,7 @@ from ninfer_core.schemes.struct_checking import check_text
 from ninfer_core.targets import parse_target
 from ninfer_core.verify.checks import CHECKS as VERIFY_CHECKS
 from service.cli import (  # noqa: F401  add commands of their own
+    backup_app,
     recipe_app,
     schemes_app,
     selfcheck_app,
