@@ -9,7 +9,9 @@ import json
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from ssl import SSLContext
 from typing import Any, Final
 
 import httpx
@@ -18,6 +20,7 @@ from ninfer_core.errors import NinferError
 from service.settings import Settings
 
 _SECONDS: Final = 10.0  # for a whole request
+_LAST_PORT: Final = 65_535
 _LONGEST: Final = 2_000  # characters of an address
 _TRANSLATED: Final = IPv6Network("64:ff9b::/96")  # RFC 6052: its last 32 bits are an IPv4 address
 
@@ -42,13 +45,14 @@ class Outbound:
     def __init__(self, settings: Settings) -> None:
         """Raises: ValueError when `outbound_private` holds something that is no network."""
         self._allowed = [ip_network(network) for network in settings.outbound_private]
+        self._trusted = cache(httpx.create_ssl_context)  # reads every authority; SSL_CERT_FILE names others
 
     def document(self, address: str, most_bytes: int) -> Any:
         """The JSON document at an address. Raises: OutboundRefused, OutboundFailed."""
         url = _url(address)
         found = self._resolved(url)
         try:
-            text = asyncio.run(_fetched(url, found, most_bytes))
+            text = asyncio.run(_fetched(url, found, most_bytes, self._trusted()))
         except TimeoutError:
             raise OutboundFailed(f"{url.host} did not answer within {_SECONDS:g} seconds") from None
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError) as error:
@@ -113,16 +117,20 @@ def _url(address: str) -> httpx.URL:
         raise OutboundRefused("this is no address") from None
     if url.scheme not in ("https", "http") or not url.host:
         raise OutboundRefused("only https addresses are asked")
+    if (url.port or 0) > _LAST_PORT:
+        raise OutboundRefused("no port has this number")
     if url.userinfo:
         raise OutboundRefused("an address that we ask holds no user and no password")
     return url
 
 
-async def _fetched(url: httpx.URL, addresses: Sequence[Ip], most_bytes: int) -> bytes:
+async def _fetched(url: httpx.URL, addresses: Sequence[Ip], most_bytes: int, trusted: SSLContext) -> bytes:
     async with (
         asyncio.timeout(_SECONDS),
         # No proxy and no .netrc of the environment: they would send what we looked at elsewhere.
-        httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=_SECONDS) as client,
+        httpx.AsyncClient(
+            verify=trusted, trust_env=False, follow_redirects=False, timeout=_SECONDS
+        ) as client,
     ):
         for address in addresses:
             with suppress(httpx.ConnectError):  # such as over IPv6 where there is none

@@ -58,6 +58,12 @@ class Uses:
         with self._lock:
             self._known.pop(hashed(secret), None)
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether something is being written down at this moment."""
+        with self._lock:
+            return self._writing
+
     def _write(self, database: Database) -> None:
         while True:
             with self._lock:
