@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 class Collected(CannotWrite):
     """Content that a collector removed while it came in again; it has to be put in place once more."""
 
+    passing = True
+
     def __init__(self, sha256: str) -> None:
         super().__init__(f"content with sha256 {sha256} was removed while it came in again")
 

@@ -213,6 +213,10 @@ class _Sending:
         headers = {"Content-Length": str(stop - start)}
         with httpx.Client(timeout=httpx.Timeout(60.0, read=_ANSWER_SECONDS), trust_env=True) as store:
             answer = store.put(address, content=self._pieces(start, stop), headers=headers)
+        if answer.status_code in _PASSING or answer.status_code == httpx.codes.FORBIDDEN:
+            raise _Passing(
+                answer
+            )  # an address whose hour is over is forbidden: the next time there is a new one
         if answer.is_error:
             # What the store says may hold the address, which opens it: the number has to do.
             problem = {"code": "store_refused", "detail": "The store did not take a part."}

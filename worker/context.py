@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from ninfer_core.errors import NinferError
-from service import admission, metrics
+from service import admission, contents, metrics
 from service.lanes import INTERACTIVE
 from service.parts import Parts
 from service.queue import Queue, job_workflow_id
@@ -126,6 +126,14 @@ class Context:
         ) as comparing:
             plans.require(job, comparing.plan)
             yield comparing
+
+    def prepare(self, project_id: str, sha256: str, size: int) -> None:
+        """See `contents.prepare`. Raises: QuotaExceeded."""
+        contents.prepare(self.database, self.settings, project_id, sha256, size)
+
+    def hold(self, session: Session, project_id: str, sha256: str, size: int) -> bool:
+        """See `contents.hold`. Raises: QuotaExceeded, Collected."""
+        return contents.hold(session, self.store.blobs, self.settings, project_id, sha256, size)
 
     def write(
         self,

@@ -24,12 +24,13 @@ def circumstances_of(context: Context, row: rows.Conversion, plan: Plan) -> Circ
 def keep_record(
     context: Context, row: rows.Conversion, conversion: Conversion, plan: Plan, how: Circumstances
 ) -> str:
-    """The digest of the record, which the store and the project hold then. Raises: CannotWrite, Cancelled, Draining."""
+    """The digest of the record, which the store and the project hold then. Raises: QuotaExceeded, CannotWrite, Cancelled, Draining."""
     record = provenance_record(plan, conversion, _read(plan), how, _claims(context, row))
     with context.store.blobs.writer() as writer:
         writer.write(canonical(record))
+        context.prepare(row.project_id, writer.sha256, writer.bytes)
         sha256, size = writer.commit()
-    context.write(row.job_id, content.add_blob, row.project_id, sha256, size)
+    context.write(row.job_id, context.hold, row.project_id, sha256, size)
     return DIGEST_PREFIX + sha256
 
 

@@ -93,6 +93,7 @@ def _compose(context: Context, job_id: str) -> Answer:
             ticket.check()
             if conversion.written:
                 for file, digest in zip(output.files, conversion.files, strict=True):
+                    context.prepare(row.project_id, digest.sha256, digest.bytes)
                     context.store.blobs.adopt(file, digest.sha256)
         _save(context, row, conversion, draft.plan, last, merged(shard.produced for shard in planned))
     return DONE
@@ -197,7 +198,7 @@ def _publish(context: Context, row: rows.Conversion, conversion: Conversion) -> 
 
     def publish(session: Session) -> rows.Artifact:
         for file in files:
-            content.add_blob(session, row.project_id, file.sha256, file.bytes)
+            context.hold(session, row.project_id, file.sha256, file.bytes)
         return content.add_artifact(session, artifact, parts)[0]
 
     stored = context.write(row.job_id, publish)

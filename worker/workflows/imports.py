@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from ninfer_core.errors import CannotRead
 from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.io import ByteSource
-from service import artifacts, contents, metrics, quotas
+from service import artifacts, metrics, quotas
 from service.blobs import WrongContent
 from service.contents import NamedDigest
 from service.errors import DigestMismatch
@@ -94,12 +94,12 @@ def _one(context: Context, job: Job, shard: Shard, name: str, source: ByteSource
         if changed is not None:
             raise CannotRead(f"{name} was changed while it was fetched: {changed}")
         sha256, size = writer.sha256, writer.bytes
-        contents.prepare(context.database, context.settings, job.project_id, sha256, size)
+        context.prepare(job.project_id, sha256, size)
         writer.commit()
     file = {"name": name, "digest": DIGEST_PREFIX + sha256, "bytes": size}
 
     def keep(session: Session) -> None:
-        contents.hold(session, context.store.blobs, context.settings, job.project_id, sha256, size)
+        context.hold(session, job.project_id, sha256, size)
         jobs.finish_shard(session, job.id, shard.number, json.dumps(file))
 
     context.write(job.id, keep)
@@ -129,7 +129,7 @@ def _promote(context: Context, job: Job, upload_id: str) -> Answer:
     size, sha256 = upload.bytes, upload.sha256
     context.write(job.id, jobs.plan, job.id, 1, size, [_shard(job, 0, size)])
     if upload.state != "stored":
-        contents.prepare(context.database, context.settings, upload.project_id, sha256, 0)
+        context.prepare(upload.project_id, sha256, 0)
         try:
             with context.ticket(job.id, 0):
                 store.promote(upload.id, expected(upload), sha256)
@@ -158,9 +158,7 @@ def _store(session: Session, context: Context, upload: Upload) -> None:
         return  # given up meanwhile, or another worker has come to here
     uploads.end(found, "stored", sha256=upload.sha256)
     session.flush()  # it takes no room as an upload any more when room for its content is looked for
-    contents.hold(
-        session, context.store.blobs, context.settings, upload.project_id, upload.sha256, upload.bytes
-    )
+    context.hold(session, upload.project_id, upload.sha256, upload.bytes)
 
 
 def _fail(session: Session, *, upload_id: str, code: str, detail: str) -> None:
