@@ -101,8 +101,10 @@ class _Handler(WSGIRequestHandler):
         """Nothing: a scrape is no news."""
 
 
-def serve(settings: Settings) -> Callable[[], None]:
+def serve(settings: Settings, well: Callable[[], bool]) -> Callable[[], None]:
     """Tell the metrics of this process on a port of its own, where the settings name one; the answer ends that.
+
+    /healthz there says with 200 or 503 whether it is `well`.
 
     There, a token is asked for only when one is set: the address is this machine's alone unless a setting says otherwise.
     Raises: OSError when the port cannot be had.
@@ -111,6 +113,10 @@ def serve(settings: Settings) -> Callable[[], None]:
         return lambda: None
 
     def answer(environment: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        if environment.get("PATH_INFO") == "/healthz":
+            fine = well()
+            start("200 OK" if fine else "503 Service Unavailable", [("Content-Type", "text/plain")])
+            return [b"ok\n" if fine else b"not ready\n"]
         scheme, _, token = environment.get("HTTP_AUTHORIZATION", "").partition(" ")
         given = token if scheme.lower() == "bearer" else None
         allowed = settings.metrics_token is None or may_read(settings, given)

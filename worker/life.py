@@ -22,6 +22,7 @@ from worker.context import Context
 from worker.devices import Devices
 from worker.heartbeat import Heartbeat, beats
 from worker.lanes import Lanes
+from worker.patience import patiently
 from worker.peers import Beat, Dead, Peers
 from worker.preparing import Store
 from worker.runtime import Engine
@@ -68,7 +69,7 @@ class Life:
         self._settings = settings
         self._me = processes.this_process()
         self._pulse = Pulse(beat_fd)
-        self._stopping = threading.Event()
+        self._stopping, self._launched = threading.Event(), threading.Event()
         self._database = Database(settings.records_url)
         self._devices = Devices(settings.device, self.executor_id)
         watch = Watch(self._database)
@@ -110,14 +111,17 @@ class Life:
 
         Raises at start: SelfCheckFailed, NoDevice, SQLAlchemyError.
         """
+        # First of all: a stopped peer may keep the database shut, and then nothing of what follows comes to an end.
+        self._start("peers", self._peers_seconds, self._look_after_peers)
         try:
             self._prove()
+            # Before the engine may give us work: who has work and no row is taken for dead.
+            patiently(self._heartbeat.begin, self._require_staying)
         except Draining:
             return 0
-        self._heartbeat.begin()  # before the engine may give us work: who has work and no row is taken for dead
         self._engine.launch(self._context)
+        self._launched.set()
         self._context.watch.start()
-        self._start("peers", self._peers_seconds, self._look_after_peers)
         self._start(
             "sweep",
             min(_SWEEP_SECONDS, self._settings.dead_after_seconds / 4),
@@ -151,16 +155,24 @@ class Life:
                 if not self._pulse.beat():
                     self._stopping.set()
 
-        def told() -> None:
-            if self._stopping.is_set():
-                raise Draining
-
         # A thread of its own: to compile one kernel may take longer than a worker may be silent.
         threading.Thread(target=beat, name="pulse", daemon=True).start()
         try:
-            self._devices.prove(self._database, told)
+            patiently(
+                lambda: self._devices.prove(self._database, self._require_staying), self._require_staying
+            )
         finally:
             proved.set()
+
+    def _require_staying(self) -> None:
+        """Raises: Draining."""
+        if self._stopping.is_set():
+            raise Draining
+
+    @property
+    def well(self) -> bool:
+        """Whether it has proved its device and says that it lives: others would give it up otherwise."""
+        return self._heartbeat.alive and self._heartbeat.silence < self._settings.dead_after_seconds
 
     def stop(self) -> None:
         """End in order, soon."""
@@ -228,6 +240,8 @@ class Life:
             return
         if dead.kill and not _gone(dead.process):
             return  # the next look finds it gone
+        if not self._launched.is_set():
+            return  # so does one when we can hand its work on
         process = dead.process
         why = f"{dead.why} (process {process.pid} of worker {dead.executor_id[:8]})"
         hand_on(self._context, self._engine, dead.executor_id, why)

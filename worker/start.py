@@ -31,7 +31,7 @@ def start(beat_fd: int | None) -> int:
         life = Life(settings, beat_fd)
         logs.configure(settings.log_json, executor=life.executor_id)
         hear_signals(life.stop)
-        stop_metrics = metrics.serve(settings)
+        stop_metrics = metrics.serve(settings, lambda: life.well)
         try:
             return life.run()
         finally:

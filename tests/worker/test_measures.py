@@ -48,6 +48,7 @@ def test_a_worker_counts_its_work_and_names_it(tmp_path: Path, material: Materia
         )
         assert httpx.get(f"http://127.0.0.1:{port}/metrics").status_code == 404
         assert httpx.get(f"http://127.0.0.1:{port}/").status_code == 404
+        assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
         lines = [json.loads(line) for line in worker.text().splitlines() if line.startswith("{")]
     assert found[jobs[0]] == {jobs[1]: 1, ("interactive", "failed", "verify"): 1}
     size = material.artifact.stat().st_size
@@ -79,16 +80,19 @@ def test_a_port_that_is_taken_is_said(alone: Rig) -> None:
 
 
 def test_without_a_port_nothing_listens() -> None:
-    metrics.serve(Settings())()
+    metrics.serve(Settings(), lambda: True)()
 
 
 @pytest.mark.parametrize("token", [None, "t" * 20])
 def test_the_port_asks_for_the_token_that_is_set(token: str | None) -> None:
     port = free_port()
-    stop = metrics.serve(Settings(metrics_port=port, metrics_token=token))
+    well = [True]
+    stop = metrics.serve(Settings(metrics_port=port, metrics_token=token), lambda: well[0])
     try:
         assert "process_open_fds" in told(port, token)
         wrong = httpx.get(f"http://127.0.0.1:{port}/metrics", headers={"Authorization": "Bearer x"})
         assert wrong.status_code == (200 if token is None else 404)
+        for well[0], code in ((True, 200), (False, 503)):
+            assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == code
     finally:
         stop()
