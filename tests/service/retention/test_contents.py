@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
@@ -15,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from ninfer_core.errors import CannotWrite
 from service import artifacts, contents, retention, scheme_checks
-from service.blobs import BlobStore
+from service.blobs import BlobStore, BlobWriter
 from service.contents import Stored, keep
 from service.errors import BlobsMissing
 from service.parts import Parts
@@ -265,8 +266,23 @@ def test_a_walk_takes_several_steps(parts: Parts, monkeypatch: pytest.MonkeyPatc
     assert stored(parts) == held(parts) == {sha("4"), sha("5")}
 
 
-def test_collectors_race_with_pushes_and_nothing_is_lost(parts: Parts) -> None:
-    """Without any grace, so that every race there may be is tried; a push that was too late says so, and is done again."""
+def test_collectors_race_with_pushes_and_nothing_is_lost(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without any grace, and slow in the places where it matters; a push that was too late says so, and is done again."""
+    commit, entry_of = BlobWriter.commit, artifacts.entry_of
+
+    def slow_commit(writer: BlobWriter) -> tuple[str, int]:
+        done = commit(writer)  # the bytes are there, and their row is not
+        time.sleep(0.01)
+        return done
+
+    def slow_entry(*given: Any) -> str:
+        time.sleep(0.01)  # content was found to be held, and nothing refers to it yet
+        return entry_of(*given)
+
+    monkeypatch.setattr(BlobWriter, "commit", slow_commit)
+    monkeypatch.setattr(artifacts, "entry_of", slow_entry)
     stop = threading.Event()
     made: list[str] = []
     faults: list[Exception] = []
@@ -283,10 +299,13 @@ def test_collectors_race_with_pushes_and_nothing_is_lost(parts: Parts) -> None:
 
     def push(seed: int) -> None:
         choice = random.Random(seed)
-        for number in range(20):
-            text = f"content {choice.randrange(6)}"
+        for number in range(14):
+            text = f"content {seed} {choice.randrange(3)}" if number % 3 else f"content {number}"
             with suppress(CannotWrite, BlobsMissing):
                 it = put(parts, text)
+                with parts.database.write() as session:  # a row never promises what is not there
+                    if content.find_blobs(session, P, [it.sha256], hold=True):
+                        assert parts.blobs.holds(it.sha256, it.bytes)
                 if number % 2:
                     artifacts.push_one(parts, P, "ninfer", "a.ninfer", it)
                     made.append(it.sha256)
