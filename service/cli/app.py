@@ -339,6 +339,7 @@ def run(arguments: Sequence[str]) -> int:
     from service.cli import (  # noqa: F401  add commands of their own
         access_app,
         backup_app,
+        campaign_app,
         push_app,
         recipe_app,
         schemes_app,

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from ninfer_core.errors import CannotWrite, Usage
 
+CAMPAIGNS_SCHEMA = "ninfer-gate/campaigns/1"
 CONVERSION_SCHEMA = "ninfer-gate/conversion/1"
 RECORD_SUFFIX = ".provenance.json"  # of the file that `convert` writes beside its output
 INSPECTION_SCHEMA = "ninfer-gate/inspection/1"
