@@ -140,7 +140,8 @@ def held_content(
     """What of this the project holds and the store has not lost, by sha256; it stays until the transaction ends."""
     shas = [digest.removeprefix(DIGEST_PREFIX) for digest in digests]
     rows = content.find_blobs(session, project_id, shas, hold=True)
-    return {sha256: row for sha256, row in rows.items() if parts.blobs.holds(sha256, row.bytes)}
+    there = parts.blobs.held({sha256: row.bytes for sha256, row in rows.items()})
+    return {sha256: row for sha256, row in rows.items() if sha256 in there}
 
 
 def require_names(names: Sequence[str]) -> None:

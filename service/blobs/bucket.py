@@ -34,6 +34,15 @@ _AT_ONCE: Final = 3  # parts of one object on their way; each is in memory
 _DELETED_AT_ONCE: Final = 1_000
 _SEEN_SECONDS: Final = 60.0
 _STATUS = re.compile(r"status code: (\d{3} [A-Za-z ]+)")
+_HASTY: Final["RetryConfig"] = {
+    "max_retries": 2,
+    "retry_timeout": timedelta(seconds=3),
+    "backoff": {
+        "init_backoff": timedelta(milliseconds=50),
+        "max_backoff": timedelta(milliseconds=500),
+        "base": 2,
+    },
+}
 # Short waits for what passes at once; for longer ones work is done again by who asked for it.
 _RETRIES: Final["RetryConfig"] = {
     "max_retries": 6,
@@ -70,7 +79,7 @@ class Server:
     endpoint: str | None
     region: str
     public_endpoint: str | None = None
-    retries: bool = True
+    patient: bool = True
     seconds: float = 300.0  # that one request may take
     silent_seconds: float = 20.0  # that an answer may keep waiting for, or pause
 
@@ -92,7 +101,7 @@ class Server:
             prefix=prefix or None,
             config=config,
             client_options=waiting,
-            retry_config=_RETRIES if self.retries else {"max_retries": 0},
+            retry_config=_RETRIES if self.patient else _HASTY,
         )
 
 

@@ -9,7 +9,7 @@ from service.blobs.s3 import S3Store
 from service.blobs.waiting import Check, never
 from service.settings import Settings
 
-_PROBE_SECONDS = 5.0
+_QUICK_SECONDS = 5.0
 
 
 def open_store(settings: Settings, check: Check = never) -> Blobs:
@@ -19,7 +19,7 @@ def open_store(settings: Settings, check: Check = never) -> Blobs:
     name, _, prefix = settings.store.removeprefix("s3://").partition("/")
     prefix = prefix.strip("/")
     patient = server(settings)
-    quick = replace(patient, retries=False, seconds=_PROBE_SECONDS)
+    quick = replace(patient, patient=False, seconds=_QUICK_SECONDS)
     return S3Store(
         Bucket(patient, name, prefix, check),
         Bucket(quick, name, prefix, check),

@@ -42,10 +42,10 @@ _PIECE_BYTES: Final = 4 << 20
 class S3Store:
     """The content of every project (a `Blobs`, and a `PartStore`)."""
 
-    def __init__(self, bucket: Bucket, probe: Bucket, scratch: Path, cache_bytes: int) -> None:
-        """`probe` is the same bucket without patience. Raises: CannotWrite when the folders cannot be made."""
+    def __init__(self, bucket: Bucket, quick: Bucket, scratch: Path, cache_bytes: int) -> None:
+        """`quick` is the same bucket with little patience, for what is asked inside of transactions. Raises: CannotWrite."""
         self.scratch = scratch
-        self._bucket, self._probe = bucket, probe
+        self._bucket, self._quick = bucket, quick
         self._incoming, self._work = scratch / "incoming", scratch / "work"
         self._cache = Cache(scratch / "cache", cache_bytes)
         self._probed = -_PROBED_SECONDS
@@ -62,12 +62,14 @@ class S3Store:
 
     def holds(self, sha256: str, size: int) -> bool:
         """See `Blobs.holds`. Raises: StoreAway."""
-        found = self._bucket.find(self.key(sha256))
+        found = self._quick.find(self.key(sha256))
         return found is not None and found.size == size
 
     def held(self, wanted: Mapping[str, int]) -> frozenset[str]:
         """See `Blobs.held`. Raises: StoreAway."""
-        with ThreadPoolExecutor(_LOOKS_AT_ONCE, thread_name_prefix="held") as pool:
+        if not wanted:
+            return frozenset()
+        with ThreadPoolExecutor(min(_LOOKS_AT_ONCE, len(wanted)), thread_name_prefix="held") as pool:
             answers = pool.map(lambda item: self.holds(*item), wanted.items())
             return frozenset(sha256 for sha256, here in zip(wanted, answers, strict=True) if here)
 
@@ -110,7 +112,7 @@ class S3Store:
 
     def remove(self, sha256: str) -> None:
         """See `Blobs.remove`. Raises: StoreAwayForWriting."""
-        self._bucket.remove([self.key(sha256)])
+        self._quick.remove([self.key(sha256)])
         self._cache.forget(sha256)
 
     def require_writable(self) -> None:
@@ -122,7 +124,7 @@ class S3Store:
         source = Spool(self._incoming)
         with source:
             source.write(secrets.token_bytes(16))
-            self._probe.put("probe", source, source.sha256)
+            self._quick.put("probe", source, source.sha256)
         self._probed = time.monotonic()
 
     def work(self, job_id: str) -> Path:

@@ -64,24 +64,22 @@ def left(store: S3Store) -> list[str]:
     return os.listdir(store.scratch / "incoming")
 
 
-@pytest.mark.parametrize("fault", [{"status": 500}, {"status": 503}, {"status": 429}, {"cut": True}], ids=str)
-def test_what_passes_is_tried_again(store: S3Store, s3: S3Server, fault: dict[str, Any]) -> None:
-    if "status" in fault:
-        s3.fail(times=2, method="PUT", **fault)
+def test_what_passes_is_tried_again(store: S3Store, s3: S3Server) -> None:
+    s3.fail(status=500, times=2, method="PUT")
     put(store)
-    for method in ("HEAD", "GET"):
-        s3.fail(times=2, method=method, **fault)
-        assert read(store.open(SHA256, "a"), 7, 1000) == CONTENT[7:1007]
+    for fault in ({"status": 503}, {"status": 429}, {"cut": True}):
+        for method in ("HEAD", "GET"):
+            s3.fail(times=2, method=method, **fault)
+            assert read(store.open(SHA256, "a"), 7, 1000) == CONTENT[7:1007]
     with store.writer() as writer:
         writer.write(LARGE)
-        if "status" in fault:
-            s3.fail(times=2, key="/blobs/", **fault)
+        s3.fail(status=500, times=2, key="/blobs/")
         writer.commit()
     s3.mend()
     assert read(store.open(LARGE_SHA256, "a"), 0, len(LARGE)) == LARGE
 
 
-@pytest.mark.parametrize("fault", [{"status": 500}, {"status": 403}, {"status": 400}], ids=str)
+@pytest.mark.parametrize("fault", [{"status": 500}, {"status": 403}], ids=str)
 def test_a_store_that_does_not_answer_says_nothing_of_content(
     store: S3Store, s3: S3Server, s3_settings: dict[str, Any], fault: dict[str, Any]
 ) -> None:

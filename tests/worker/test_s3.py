@@ -84,13 +84,12 @@ def test_damage_is_found_and_told_from_what_happened_on_the_way(
     damaged = bytearray(whole)
     damaged[-7] ^= 1
     s3.put(bucket, key, bytes(damaged))  # the cache has it whole, and is no witness of what lies there now
-    for _ in range(2):
-        job = made.finished(made.verify(artifact.digest))
-        assert job.state == "failed"
-        changed = [one for one in made.report(job.id)["findings"] if one["code"] == "structure.file_changed"]
-        assert len(changed) == 1
-        assert artifact.digest.removeprefix("sha256:") in changed[0]["message"]
-    assert [alarm["sha256"] for alarm in alarms(made)] == [artifact.digest.removeprefix("sha256:")] * 2
+    job = made.finished(made.verify(artifact.digest))
+    assert job.state == "failed"
+    changed = [one for one in made.report(job.id)["findings"] if one["code"] == "structure.file_changed"]
+    assert len(changed) == 1
+    assert artifact.digest.removeprefix("sha256:") in changed[0]["message"]
+    assert [alarm["sha256"] for alarm in alarms(made)] == [artifact.digest.removeprefix("sha256:")]
 
     made.store(material.artifact)  # pushed again
     assert s3.get(bucket, key) == whole
