@@ -18,6 +18,7 @@ from ninfer_core.targets import parse_target
 from ninfer_core.verify.checks import CHECKS as VERIFY_CHECKS
 from service.cli import (  # noqa: F401  add commands of their own
     backup_app,
+    push_app,
     recipe_app,
     schemes_app,
     selfcheck_app,

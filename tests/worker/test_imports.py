@@ -19,6 +19,7 @@ from service.uploads import ledger, parts
 from service.uploads.clearing import clear
 from tests.s3 import S3Server
 from tests.worker.inside import follow, inside
+from tests.worker.material import Material
 from tests.worker.rig import PROJECT, Rig, rig
 from worker.workflows import imports as workflow
 
@@ -236,3 +237,15 @@ def test_parts_that_rested_too_long_are_removed(in_s3: Rig, s3: S3Server) -> Non
     clear(in_s3.parts.database, in_s3.parts.blobs, in_s3.settings)
     assert uploaded(in_s3, upload).error["code"] == "expired"
     assert not [key for key in s3.keys(in_s3.settings.store.split("/")[2]) if "/uploads/" in key]  # type: ignore[union-attr]
+
+
+def test_a_conversion_over_quota_makes_nothing(made: Rig, material: Material) -> None:
+    job_id = made.convert(made.checkpoint(material.folder), material.document)
+    with made.parts.database.write() as session:
+        project = session.get(Project, PROJECT)
+        assert project is not None
+        project.quota_bytes = upload_rows.held_bytes(session, PROJECT) + 1
+    with inside(made) as context:
+        follow(context, job_id)
+    job = made.row(job_id)
+    assert (job.state, job.error["code"], job.artifact_id) == ("error", "quota_exceeded", None)

@@ -22,7 +22,7 @@ def page(parts: PartsParam, caller: CallerParam, query: Annotated[Paging, Query(
     return PageOf(items=[ImportRead.of(view) for view in found.items], next=found.next)
 
 
-@router.get("/{import_id}", summary="An import", responses=describe(ImportNotFound, InvalidRequest))
-def one(import_id: ImportId, parts: PartsParam, caller: CallerParam) -> ImportRead:
+@router.get("/{id}", summary="An import", responses=describe(ImportNotFound, InvalidRequest))
+def one(id: ImportId, parts: PartsParam, caller: CallerParam) -> ImportRead:
     """With the digests of its files, once its job has passed."""
-    return ImportRead.of(imports.one(parts, caller.project_id, import_id))
+    return ImportRead.of(imports.one(parts, caller.project_id, id))

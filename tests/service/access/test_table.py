@@ -33,7 +33,7 @@ submit POST /v1/uploads/parts
 submit GET /v1/uploads/{upload}/parts
 submit POST /v1/uploads/{upload}/complete
 read   GET /v1/imports
-read   GET /v1/imports/{import_id}
+read   GET /v1/imports/{id}
 read   OPTIONS /v1/uploads/{upload}
 read   GET /v1/uploads/{upload}
 read   HEAD /v1/uploads/{upload}

@@ -245,7 +245,7 @@ UPLOADS: Final[dict[tuple[str, str, str], Provocation]] = {
             (method, path, "parts_unavailable"): _of_parts(method.upper(), suffix),
         }.items()
     },
-    **_named("get", "/v1/imports/{import_id}", "import_not_found"),
+    **_named("get", "/v1/imports/{id}", "import_not_found"),
     ("post", "/v1/jobs", "import_refused"): lambda api: api.call(
         "POST", "/v1/jobs", json={"type": "import", "source": "/etc/passwd"}
     ),
