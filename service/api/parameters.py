@@ -46,8 +46,8 @@ def caller_of(
 ) -> Caller:
     """Who sends this request. Raises: Unauthorized, RateLimited."""
     # A scheme of another kind is a try that fails, not somebody without a token.
-    given = credentials.credentials if credentials is not None else request.headers.get("authorization")
-    return bearer(parts, given, address_of(request))
+    other = "" if "authorization" in request.headers else None
+    return bearer(parts, credentials.credentials if credentials is not None else other, address_of(request))
 
 
 CallerParam = Annotated[Caller, Depends(caller_of)]  # anybody who may read
