@@ -23,7 +23,8 @@ from prometheus_client.process_collector import ProcessCollector
 
 from service.settings import Settings
 
-disable_created_metrics()  # a second series for each, which says when it began and nothing that anybody asks
+# Or each would have a second series, which says when it began: nobody asks.
+disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no types for it
 REGISTRY: Final = CollectorRegistry()
 MEDIA_TYPE: Final = CONTENT_TYPE_LATEST
 _REQUEST_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)

@@ -371,11 +371,12 @@ def test_health_needs_no_token_and_says_little(api: World) -> None:
 
 
 def test_readiness_says_what_is_missing_and_no_more(api: World) -> None:
-    (api.parts.blobs.root / "incoming").rmdir()
+    incoming = api.parts.blobs.root / "incoming"
+    incoming.rename(incoming.with_name("away"))
     try:
         answer = api.call("GET", "/readyz")
     finally:
-        (api.parts.blobs.root / "incoming").mkdir()
+        incoming.with_name("away").rename(incoming)
     assert (answer.status_code, answer.json()["reasons"]) == (503, ["the content store cannot be used"])
     assert str(api.parts.blobs.root) not in answer.text
 
