@@ -11,7 +11,9 @@ from sqlalchemy import select
 from ninfer_core.identity import FileDigest, artifact_digest
 from ninfer_core.opening import open_path
 from ninfer_core.verify import asked, default_checks, verify
-from service import scheme_checks
+from service import campaigns, scheme_checks
+from service.campaigns import Query, Start
+from service.job_requests import Verify
 from service.records import content, models
 from service.scheme_checks import CheckScheme
 from tests.build import recipe, tensor, write_checkpoint
@@ -279,3 +281,19 @@ def test_a_struct_type_is_checked_by_a_worker(shared: Rig, tmp_path: Path) -> No
     job = shared.finished(shared.job(CheckScheme(struct=shared.store(path).digest)))
     assert (job.state, job.error) == ("passed", None)
     assert scheme_checks.one(shared.parts, PROJECT, job.id).check.document["size_bytes"] == 9
+
+
+def test_a_campaign_verifies_what_it_finds_and_is_done(shared: Rig, material: Material) -> None:
+    pushed = shared.push(material.artifact)
+    asked = Start("all", Query(kind="ninfer"), Verify("", checks=("structure",), full=True))
+    found = campaigns.preview(shared.parts, PROJECT, asked)
+    view = campaigns.begin(shared.parts, PROJECT, asked, "a test")
+
+    def done() -> campaigns.CampaignView | None:
+        now = campaigns.view(shared.parts, PROJECT, view.campaign.id)
+        return now if now.campaign.state == "done" else None
+
+    over = until("the campaign is done", done)
+    assert over.campaign.selected == sum(over.counts.values()) == found >= 1
+    made = campaigns.jobs_of(shared.parts, PROJECT, view.campaign.id, limit=100, cursor=None).items
+    assert [item.job.state for item in made if item.artifact == pushed.digest] == ["passed"]
