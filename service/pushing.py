@@ -7,43 +7,29 @@ killed push is continued by the same command, on this machine or another.
 import base64
 import hashlib
 import os
-import random
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal
 
 import httpx
 
 from ninfer_core.errors import NinferError
 from service.client import Client, Document, Refused, refused
+from service.links import ANSWER_SECONDS, PASSING, Link, Passing, Stopped, Unfinished, checked
 
 Via = Literal["auto", "tus", "parts"]
-T = TypeVar("T")
 
 TUS: Final = {"Tus-Resumable": "1.0.0"}
 _REQUEST_BYTES: Final = 256 << 20  # of one PATCH: a proxy between may have a bound
 _PIECE_BYTES: Final = 1 << 20
-_PASSING: Final = frozenset((408, 423, 425, 429, 500, 502, 503, 504))
-_SOONEST, _LATEST = 0.25, 15.0  # seconds between two attempts
-_ANSWER_SECONDS: Final = 600.0  # an answer comes when all is on the disk
 _POLL_SECONDS: Final = 0.3
 _STORE_SECONDS: Final = (
     3600.0  # a large file is hashed again after a crash of the service, or travels on to its store
 )
 _ANEW: Final = 3  # how often an upload that is gone is begun again
-
-
-class Stopped(Exception):
-    """Whoever asked for the push does not want it any more."""
-
-
-class Unfinished(NinferError):
-    """The service could not be reached, or did not take what was sent, for too long."""
-
-    code = "unfinished"
 
 
 class Changed(NinferError):
@@ -89,27 +75,26 @@ class _Sending:
     """One file on its way."""
 
     def __init__(self, client: Client, path: Path, how: How) -> None:
-        self._client, self._path, self._how = client, path, how
+        self._path, self._how = path, how
         status = path.stat()
         self._size, self._changed_at = status.st_size, status.st_mtime_ns
         self._digest = _digest(path, how.stop)
         self._shown = 0  # bytes that progress has been told
         self._sent = 0
-        self._got_on_at = time.monotonic()
-        self._pause = _SOONEST
+        self._link = Link(client, path.name, how.patience_seconds, how.stop, how.told)
 
     def run(self) -> Pushed:
         """Until the project holds it."""
         if self._held():
             self._show(self._size)
             return self._pushed("held")
-        if self._how.via != "tus" and (parts := self._begin_parts()) is not None:
-            self._patiently(lambda: self._send_parts(parts))
+        if self._how.via != "tus" and (parts := self._link.patiently(self._begin_parts)) is not None:
+            self._link.patiently(lambda: self._send_parts(parts))
             self._await_stored(parts["id"])
             return self._pushed("parts")
         for _ in range(_ANEW):
-            upload = self._patiently(self._upload)
-            if self._patiently(lambda upload=upload: self._send(upload)):  # type: ignore[misc]  # bound now
+            upload = self._link.patiently(self._upload)
+            if self._link.patiently(lambda upload=upload: self._send(upload)):  # type: ignore[misc]  # bound now
                 self._await_stored(upload)
                 return self._pushed("tus")
         raise Unfinished(
@@ -120,40 +105,38 @@ class _Sending:
         return Pushed(self._path, self._digest, self._size, self._sent, how)
 
     def _held(self) -> bool:
-        answer = self._patiently(lambda: self._ask("HEAD", f"/v1/blobs/{self._digest}"))
+        answer = self._link.patiently(lambda: self._link.ask("HEAD", f"/v1/blobs/{self._digest}"))
         if answer.is_error and answer.status_code not in (404, 410):
             # Such an answer has no words; one to the same caller that has them says why.
-            self._patiently(lambda: self._success("GET", "/v1/uploads", params={"limit": "1"}))
+            self._link.patiently(lambda: self._link.success("GET", "/v1/uploads", params={"limit": "1"}))
             raise refused(answer)
         return answer.is_success
 
     def _upload(self) -> str:
         """The id of the upload to go on with, or of a new one."""
-        answer = self._success("GET", "/v1/uploads", params={"digest": self._digest})
+        answer = self._link.success("GET", "/v1/uploads", params={"digest": self._digest})
         for known in answer.json()["items"]:
             fits = known["protocol"] == "tus" and known["bytes"] == self._size
             if fits and (known["offset"] is not None or known["state"] == "storing"):
                 return str(known["id"])
         said = {"filename": self._path.name, "sha256": self._digest.removeprefix("sha256:")}
-        pairs = ",".join(
-            f"{key} {base64.b64encode(os.fsencode(value)).decode()}" for key, value in said.items()
-        )
+        pairs = ",".join(f"{key} {_base64(value)}" for key, value in said.items())
         headers = {**TUS, "Upload-Length": str(self._size), "Upload-Metadata": pairs}
-        made = self._success("POST", "/v1/uploads", headers=headers)
+        made = self._link.success("POST", "/v1/uploads", headers=headers)
         return str(made.headers["Location"]).rsplit("/", 1)[-1]
 
     def _send(self, upload: str) -> bool:
         """Everything that the upload lacks; False when it is over, and has to be begun again."""
         path = f"/v1/uploads/{upload}"
         while True:
-            answer = self._ask("HEAD", path, headers=TUS)
+            answer = self._link.ask("HEAD", path, headers=TUS)
             if answer.status_code in (404, 410):
-                seen = self._ask("GET", path)
+                seen = self._link.ask("GET", path)
                 if seen.is_success and seen.json()["state"] == "failed":
                     raise _not_stored(self._path, seen.json())
-                self._ask("DELETE", path)  # its room is of use to the next one
+                self._link.ask("DELETE", path)  # its room is of use to the next one
                 return False
-            offset = int(_checked(answer).headers["Upload-Offset"])
+            offset = int(checked(answer).headers["Upload-Offset"])
             self._show(offset)
             if offset >= self._size:
                 return True
@@ -164,30 +147,30 @@ class _Sending:
                 "Upload-Offset": str(offset),
                 "Content-Length": str(stop - offset),
             }
-            answer = self._ask("PATCH", path, content=self._pieces(offset, stop), headers=headers)
+            answer = self._link.ask("PATCH", path, content=self._pieces(offset, stop), headers=headers)
             if answer.status_code not in (404, 409, 410):
-                _checked(answer)
-                self._got_on()
+                checked(answer)
+                self._link.got_on()
 
     def _begin_parts(self) -> Document | None:
         """An upload in parts, where the store takes them and the file is worth it; None where tus is the way."""
-        offered = self._success("OPTIONS", "/v1/uploads").headers.get("Upload-Part-Bytes")
+        offered = self._link.success("OPTIONS", "/v1/uploads").headers.get("Upload-Part-Bytes")
         if offered is None or (self._how.via == "auto" and self._size <= int(offered)) or not self._size:
             return None
-        known = self._success("GET", "/v1/uploads", params={"digest": self._digest}).json()["items"]
+        known = self._link.success("GET", "/v1/uploads", params={"digest": self._digest}).json()["items"]
         for upload in known:
             if upload["protocol"] == "parts" and upload["bytes"] == self._size:
                 found: Document = upload
                 return found
         sent = {"bytes": self._size, "digest": self._digest, "name": self._path.name}
-        made: Document = self._success("POST", "/v1/uploads/parts", json=sent).json()
+        made: Document = self._link.success("POST", "/v1/uploads/parts", json=sent).json()
         return made
 
     def _send_parts(self, upload: Document) -> None:
         """Every part that is not there, and then the word that all are."""
         own = f"/v1/uploads/{upload['id']}"
-        if self._success("GET", own).json()["state"] != "receiving":
-            self._success(
+        if self._link.success("GET", own).json()["state"] != "receiving":
+            self._link.success(
                 "POST", f"{own}/complete"
             )  # whoever said so may have died before there was a job for it
             return
@@ -195,7 +178,7 @@ class _Sending:
         done = 0
         while True:
             query = {"limit": "100", **({"cursor": cursor} if cursor is not None else {})}
-            page = self._success("GET", f"{own}/parts", params=query).json()
+            page = self._link.success("GET", f"{own}/parts", params=query).json()
             for part in page["items"]:
                 at = (part["number"] - 1) * upload["part_bytes"]
                 if not part["here"]:
@@ -206,32 +189,34 @@ class _Sending:
             cursor = page["next"]
             if cursor is None:
                 break
-        self._success("POST", f"{own}/complete")
+        self._link.success("POST", f"{own}/complete")
 
     def _put(self, address: str, start: int, stop: int) -> None:
         # Not with the token: the address itself says what may be done, and the store is another host.
         headers = {"Content-Length": str(stop - start)}
-        with httpx.Client(timeout=httpx.Timeout(60.0, read=_ANSWER_SECONDS), trust_env=True) as store:
+        with httpx.Client(timeout=httpx.Timeout(60.0, read=ANSWER_SECONDS), trust_env=True) as store:
             answer = store.put(address, content=self._pieces(start, stop), headers=headers)
-        if answer.status_code in _PASSING or answer.status_code == httpx.codes.FORBIDDEN:
-            raise _Passing(
+        if answer.status_code in PASSING or answer.status_code == httpx.codes.FORBIDDEN:
+            raise Passing(
                 answer
             )  # an address whose hour is over is forbidden: the next time there is a new one
         if answer.is_error:
             # What the store says may hold the address, which opens it: the number has to do.
             problem = {"code": "store_refused", "detail": "The store did not take a part."}
             raise Refused(answer.status_code, problem)
-        self._got_on()
+        self._link.got_on()
 
     def _await_stored(self, upload: str) -> None:
         end = time.monotonic() + _STORE_SECONDS
         while time.monotonic() < end:
-            seen: Document = self._patiently(lambda: self._success("GET", f"/v1/uploads/{upload}").json())
+            seen: Document = self._link.patiently(
+                lambda: self._link.success("GET", f"/v1/uploads/{upload}").json()
+            )
             if seen["state"] == "stored":
                 return
             if seen["state"] == "failed":
                 raise _not_stored(self._path, seen)
-            self._wait(_POLL_SECONDS)
+            self._link.wait(_POLL_SECONDS)
         raise Unfinished(f"{self._path} is all there and still being stored; the same command asks again")
 
     def _pieces(self, start: int, stop: int) -> Iterator[bytes]:
@@ -252,71 +237,19 @@ class _Sending:
                 self._sent += len(piece)
                 self._show(at)
 
-    def _ask(self, method: str, path: str, **more: Any) -> httpx.Response:
-        if self._how.stop.is_set():
-            raise Stopped
-        more.setdefault("timeout", httpx.Timeout(60.0, read=_ANSWER_SECONDS))
-        answer = self._client.http.request(method, path, **more)
-        if answer.status_code in _PASSING:
-            raise _Passing(answer)
-        return answer
-
-    def _success(self, method: str, path: str, **more: Any) -> httpx.Response:
-        return _checked(self._ask(method, path, **more))
-
-    def _patiently(self, work: Callable[[], T]) -> T:
-        """The answer of `work`, tried again while the link or the service is away."""
-        while True:
-            try:
-                return work()
-            except httpx.TransportError as error:
-                self._back_off(f"the link broke ({type(error).__name__})", None)
-            except _Passing as passing:
-                answer = passing.answer
-                self._back_off(f"the service answers {answer.status_code}", answer.headers.get("Retry-After"))
-
-    def _back_off(self, why: str, wait: str | None) -> None:
-        idle = time.monotonic() - self._got_on_at
-        if idle > self._how.patience_seconds:
-            raise Unfinished(
-                f"nothing of {self._path} got on for {idle:.0f} s: {why}; the same command goes on where this stopped"
-            )
-        pause = self._pause * random.uniform(0.5, 1.5)  # noqa: S311  no secret
-        if wait is not None and wait.isdigit():
-            pause = max(pause, min(float(wait), _LATEST))
-        self._how.told(f"{self._path.name}: {why}; again in {pause:.1f} s")
-        self._pause = min(_LATEST, self._pause * 2)
-        self._wait(pause)
-
-    def _wait(self, seconds: float) -> None:
-        if self._how.stop.wait(seconds):
-            raise Stopped
-
-    def _got_on(self) -> None:
-        self._got_on_at, self._pause = time.monotonic(), _SOONEST
-
     def _show(self, at: int) -> None:
         if at > self._shown:
-            self._got_on_at = time.monotonic()
+            self._link.got_on()
         self._how.progress(at - self._shown)
         self._shown = at
 
 
-class _Passing(Exception):
-    """An answer that may be another one soon."""
-
-    def __init__(self, answer: httpx.Response) -> None:
-        self.answer = answer
-
-
-def _checked(answer: httpx.Response) -> httpx.Response:
-    if answer.is_error:
-        raise refused(answer)
-    return answer
-
-
 def _not_stored(path: Path, seen: Document) -> NotStored:
     return NotStored(f"{path} was sent and not stored: {seen['error']['detail']}")
+
+
+def _base64(value: str) -> str:
+    return base64.b64encode(value.encode(errors="replace")).decode()  # a name may be no UTF-8
 
 
 def _digest(path: Path, stop: threading.Event) -> str:

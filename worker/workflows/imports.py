@@ -52,7 +52,9 @@ def _fetch(context: Context, job: Job, source: str) -> Answer:
     with open_outside(context.settings, source, context.watch.check) as named:
         whole = sum(file.size for _, file in named)
         with context.database.read() as session:
-            quotas.require(session, context.settings, job.project_id, whole, only_look=True)
+            # Of each by itself: how much of it the project holds already is known when it is hashed.
+            largest = max((file.size for _, file in named), default=0)
+            quotas.require_possible(session, context.settings, job.project_id, largest)
         planned = [_shard(job, number, file.size) for number, (_, file) in enumerate(named)]
         stored = context.write(job.id, jobs.plan, job.id, len(named), whole, planned)
         _require_same(stored, named)

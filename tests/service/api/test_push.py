@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from service import pushing
+from service import links, pushing
 from service.cli import app
 from service.client import Client
-from service.pushing import Changed, How, NotStored, Unfinished, push
+from service.links import Unfinished
+from service.pushing import Changed, How, NotStored, push
 from tests.service.api.tussing import create, incoming, patch
 from tests.service.api.world import World, world
 
@@ -113,7 +114,7 @@ def link(api: World, cut_bytes: int, cuts: int) -> Iterator[tuple[Client, Link]]
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long between attempts."""
-    monkeypatch.setattr(pushing, "_SOONEST", 0.01)
+    monkeypatch.setattr(links, "_SOONEST", 0.01)
     monkeypatch.setattr(pushing, "_POLL_SECONDS", 0.02)
 
 

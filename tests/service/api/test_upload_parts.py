@@ -89,7 +89,7 @@ def test_push_by_parts(in_s3: World, s3: S3Server, tmp_path: Path) -> None:
     with Client(in_s3.address, in_s3.token) as client, working(in_s3):
         s3.fail(times=2, method="PUT", key="/uploads/", status=503)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("service.pushing._SOONEST", 0.01)
+            patch.setattr("service.links._SOONEST", 0.01)
             pushed = push(client, path, How())
         assert pushed.how == "parts"
         assert held(in_s3, path)

@@ -1,0 +1,106 @@
+"""A link to a service that may break at any time: asked again, with growing pauses, as long as something gets on."""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import httpx
+
+from ninfer_core.errors import NinferError
+from service.client import Client, refused
+
+T = TypeVar("T")
+
+PASSING: Final = frozenset((408, 423, 425, 429, 500, 502, 503, 504))
+ANSWER_SECONDS: Final = 600.0  # an answer comes when all is on the disk
+_SOONEST, _LATEST = 0.25, 15.0  # seconds between two attempts
+
+
+class Stopped(Exception):
+    """Whoever asked for it does not want it any more."""
+
+
+class Unfinished(NinferError):
+    """The service could not be reached, or did not take what was sent, for too long."""
+
+    code = "unfinished"
+
+
+class Passing(Exception):
+    """An answer that may be another one soon."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        self.answer = answer
+
+
+class Link:
+    """What one piece of work asks of a service; `what` it is about stands in messages."""
+
+    def __init__(
+        self,
+        client: Client,
+        what: str,
+        patience_seconds: float,
+        stop: threading.Event,
+        told: Callable[[str], None],
+    ) -> None:
+        """`told` hears of every break, in words."""
+        self._client, self._what, self._patience_seconds = client, what, patience_seconds
+        self._stop, self._told = stop, told
+        self._got_on_at, self._pause = time.monotonic(), _SOONEST
+
+    def ask(self, method: str, path: str, **more: Any) -> httpx.Response:
+        """Any answer that will stay as it is. Raises: Passing, Stopped, httpx.TransportError."""
+        if self._stop.is_set():
+            raise Stopped
+        more.setdefault("timeout", httpx.Timeout(60.0, read=ANSWER_SECONDS))
+        answer = self._client.http.request(method, path, **more)
+        if answer.status_code in PASSING:
+            raise Passing(answer)
+        return answer
+
+    def success(self, method: str, path: str, **more: Any) -> httpx.Response:
+        """An answer that is no error. Raises: Refused; as `ask`."""
+        return checked(self.ask(method, path, **more))
+
+    def patiently(self, work: Callable[[], T]) -> T:
+        """The answer of `work`, begun again while link or service are away. Raises: Unfinished, Stopped; what `work` does."""
+        while True:
+            try:
+                return work()
+            except httpx.TransportError as error:
+                self._back_off(f"the link broke ({type(error).__name__})", None)
+            except Passing as passing:
+                answer = passing.answer
+                self._back_off(f"the answer is {answer.status_code}", answer.headers.get("Retry-After"))
+
+    def got_on(self) -> None:
+        """Something was done that need not be done again."""
+        self._got_on_at, self._pause = time.monotonic(), _SOONEST
+
+    def wait(self, seconds: float) -> None:
+        """Raises: Stopped."""
+        if self._stop.wait(seconds):
+            raise Stopped
+
+    def _back_off(self, why: str, wait: str | None) -> None:
+        idle = time.monotonic() - self._got_on_at
+        if idle > self._patience_seconds:
+            raise Unfinished(
+                f"nothing of {self._what} got on for {idle:.0f} s: {why}; the same command goes on where this stopped"
+            )
+        pause = self._pause * random.uniform(0.5, 1.5)  # noqa: S311  no secret
+        if wait is not None and wait.isdigit():
+            pause = max(pause, min(float(wait), _LATEST))
+        self._told(f"{self._what}: {why}; again in {pause:.1f} s")
+        self._pause = min(_LATEST, self._pause * 2)
+        self.wait(pause)
+
+
+def checked(answer: httpx.Response) -> httpx.Response:
+    """The answer. Raises: Refused for an error."""
+    if answer.is_error:
+        raise refused(answer)
+    return answer
