@@ -12,6 +12,8 @@ RECIPE := examples/all-minilm-l6-v2.recipe.json
 DEMO_DATA := build/demo
 KEEP ?=
 FUZZ_SECONDS ?= 600
+SEEDS ?=
+KILLS ?= 60
 FUZZ_API_SECONDS ?= 240
 
 PIP_TOOLS := pip-tools==7.6.2
@@ -19,7 +21,7 @@ COMPILE := ../.venv-lock/bin/pip-compile --quiet --generate-hashes --no-emit-ind
 	--no-emit-trusted-host --strip-extras --allow-unsafe --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo fuzz fuzz-api test test-gpu test-oracles check format docs bench bench-schemes bench-service bench-targets bench-reuse bench-provenance kill-upload memory lock clean
+.PHONY: help venv demo fuzz fuzz-api test test-gpu test-oracles check format docs kill-test bench bench-schemes bench-service bench-load bench-fleet bench-targets bench-reuse bench-provenance kill-upload memory lock clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -110,6 +112,9 @@ fuzz: .venv-fuzz/.ready ## Fuzz the readers of struct types with coverage, JSON 
 fuzz-api: .venv-apifuzz/.ready ## Ask a real service everything that its OpenAPI document describes, with a token and without (FUZZ_API_SECONDS=240).
 	@$(BIN)/python -m tests.fuzz_api .venv-apifuzz/bin/st $(FUZZ_API_SECONDS)
 
+kill-test: $(READY) ## Kill, stop and put to sleep three workers at random during twenty mixed jobs, on SQLite and PostgreSQL (SEEDS="1 2", KILLS=60).
+	@$(BIN)/python -m tests.worker.endurance $(if $(SEEDS),--seeds $(SEEDS)) --kills $(KILLS)
+
 bench: .venv-bench/.ready ## Measure kernels and file work as ratios of one run.
 	.venv-bench/bin/python -m benchmarks.kernels --json benchmarks/results/kernels.json
 	.venv-bench/bin/python -m benchmarks.files --json benchmarks/results/files.json
@@ -119,6 +124,12 @@ bench-schemes: .venv-oracles/.ready ## Decoders of the catalogue beside the pack
 
 bench-service: $(READY) ## Upload speed, verification against the command, peak memory of API and worker on 4 GB jobs.
 	$(BIN)/python -m benchmarks.service
+
+bench-load: $(READY) ## 200 small and 4 bulk jobs at once, 50 event streams, 10,000 requests, on SQLite and PostgreSQL.
+	$(BIN)/python -m benchmarks.load --json benchmarks/results/load.json
+
+bench-fleet: $(READY) ## Two one-thread workers over one, a verification of 4 GB, on SQLite and PostgreSQL.
+	$(BIN)/python -m benchmarks.fleet --json benchmarks/results/fleet.json
 
 bench-targets: $(READY) ## Time and memory of judging whole artifacts by their directories.
 	$(BIN)/python -m benchmarks.targets

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+VERSION = "TESTS_WORKER_VERSION"  # that a worker takes itself for, where its environment says so
 _PAUSE = 0.02
 _ROOT = Path(__file__).resolve().parents[2]  # where the package `tests` is found
 
@@ -105,6 +106,17 @@ def _prove_once() -> None:
     vars(devices)["check"] = check
 
 
+def _speak_as(version: str | None) -> None:
+    if version is None:
+        return
+    from worker import heartbeat, plans
+    from worker.workflows import shards
+
+    for module in (heartbeat, plans, shards):
+        vars(module)["__version__"] = version
+    vars(plans)["OURS"] = plans.version(version)
+
+
 def _code(pid: int) -> int | None:
     found, status = os.waitpid(pid, os.WNOHANG)
     return os.waitstatus_to_exitcode(status) if found else None
@@ -120,6 +132,7 @@ def _fork(request: dict[str, Any]) -> int:
             os.dup2(source, target)
         os.environ.clear()
         os.environ.update(request["environment"])
+        _speak_as(os.environ.pop(VERSION, None))
         sys.argv = ["worker"]
         from worker.__main__ import main as work
 

@@ -11,13 +11,16 @@ import pytest
 from sqlalchemy import text, update
 
 from service.comparisons import Compare
+from service.queue import prepare
 from service.records.jobs import OPEN
 from service.records.models import Worker as Row
 from tests.worker.material import Material
+from tests.worker.nursery import VERSION
 from tests.worker.rig import Rig, Worker, rig, until
 from worker.heartbeat import EXIT_LOST
 
 WORK = ("verify", "convert", "compare")
+OLDER, NEWER = "0.0.9", "0.0.10"  # which are no neighbours as text
 
 
 def ask(rig: Rig, material: Material, what: str) -> str:
@@ -196,6 +199,47 @@ def test_a_late_waker_changes_nothing(
         assert first.wait(15) == EXIT_LOST, first.text()
         held_to(made, material, "verify", job_id, undisturbed["verify"])
         assert second.process.poll() is None
+
+
+@pytest.mark.parametrize("first", [OLDER, NEWER])
+def test_workers_of_two_versions_take_no_job_from_each_other_in_turns(
+    alone: Rig, material: Material, undisturbed: dict[str, dict[str, Any]], first: str
+) -> None:
+    """Whoever has planned a job, with both alive it ends, and was begun anew once at most: by the newer one."""
+    with rig(alone.settings.data / "both", shard_bytes=100_000) as made:
+        made.start(**{VERSION: first})
+        until("it beats", lambda: len(made.beats()) == 1)
+        job_id = ask(made, material, "convert")
+        midway(made, job_id, 2)
+        assert made.row(job_id).planned_by == first
+        made.start(**{VERSION: NEWER if first == OLDER else OLDER})
+        job = made.finished(job_id)
+        assert {row.version for row in made.beats()} == {OLDER, NEWER}
+        assert (job.state, job.planned_by) == ("passed", NEWER)
+        assert job.epoch == (1 if first == OLDER else 0)
+        [file] = rows(made, job_id)["artifact_files"]
+        assert file["sha256"] == undisturbed["convert"]["artifact_files"][0]["sha256"]
+        numbers = [number for number, _, _ in made.events(job_id)]
+        assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_a_job_goes_on_though_the_engine_has_lost_everything(
+    alone: Rig, material: Material, undisturbed: dict[str, dict[str, Any]]
+) -> None:
+    """As after a restore of the records alone: what is done stays done."""
+    with rig(alone.settings.data / "lost", shard_bytes=400_000) as made:
+        worker = made.started()
+        job_id = ask(made, material, "verify")
+        midway(made, job_id, 5)
+        worker.kill()
+        never_before(worker, made, job_id)
+        done = made.shards_done(job_id)
+        for path in made.settings.data.glob("engine.sqlite*"):
+            path.unlink()
+        prepare(made.settings.engine_url)
+        assert made.shards_done(job_id) == done
+        made.started()
+        held_to(made, material, "verify", job_id, undisturbed["verify"])
 
 
 def writing(rig: Rig) -> int:

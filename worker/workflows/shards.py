@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
 
 from ninfer_core import __version__
 from ninfer_core.errors import OutOfStep
@@ -17,12 +18,12 @@ from ninfer_core.verify.outcomes import Encoded, Outcome, from_json, to_json
 from ninfer_core.verify.task import Task, shards
 from service.queue import ENDED as ENGINE_ENDED
 from service.queue import shard_id
-from service.records import attempts, jobs
+from service.records import attempts, jobs, workers
 from service.records.models import Job, Shard
 from worker import measures, plans
 from worker.company import SUSPECT
 from worker.context import DONE, ENDED, GIVEN_UP, INTERNAL, Answer, Context, Steps
-from worker.errors import RowMissing
+from worker.errors import LeftToOthers, RowMissing
 from worker.produced import Told, told
 from worker.watch import Cancelled, goes_on
 
@@ -44,14 +45,18 @@ def follow(
     plan: Work,
     last: tuple[str, Work],
     put_in_line: Work | None = None,
+    at_once: Work | None = None,
 ) -> None:
-    """Do the steps of a job that has shards; `workflow` is that of its shards, `put_in_line` stands for all of them going in line."""
+    """Do the steps of a job that has shards; `workflow` is that of its shards, `put_in_line` stands for all of them going in line.
+
+    `at_once` may do all of a job in its first step.
+    """
     in_turn(
         context,
         steps,
         job_id,
         (
-            ("begin", begin),
+            ("begin", functools.partial(begin, at_once=at_once)),
             ("plan", plan),
             ("put in line", put_in_line or functools.partial(every_shard, workflow)),
             (_WAIT, functools.partial(wait, workflow)),
@@ -89,10 +94,18 @@ def _too_often(context: Context, job_id: str, name: str) -> bool:
     return True
 
 
-def begin(context: Context, job_id: str) -> Answer:
-    """The job runs now, or it has ended before anything began."""
+def begin(context: Context, job_id: str, at_once: Work | None = None) -> Answer:
+    """The job runs now, or it has ended before anything began.
+
+    A job that nobody has begun before is done `at_once`, where that is given; else it takes its steps, each of which is
+    counted when a worker ended in it.
+    """
     with context.database.write() as session:
-        return DONE if jobs.begin(session, job_id, context.epoch) else ENDED
+        job = jobs.locked(session, job_id)
+        fresh = job is not None and job.state == "queued"
+        if not jobs.begin(session, job_id, context.epoch):
+            return ENDED
+    return at_once(context, job_id) if fresh and at_once is not None else DONE
 
 
 def cut(
@@ -131,9 +144,15 @@ def cut(
 
 
 def save_plan(context: Context, job_id: str, objects: int, planned: list[Shard], digest: str) -> Answer:
-    """Store the shards, unless others are stored already: then those count."""
+    """Store the shards, unless others are stored already: then those count. Raises: LeftToOthers."""
     size = sum(shard.bytes for shard in planned)
-    context.write(job_id, jobs.plan, job_id, objects, size, planned, digest, __version__)
+
+    def save(session: Session) -> None:
+        if plans.left_to(workers.all(session)):
+            raise LeftToOthers  # it would begin the job anew
+        jobs.plan(session, job_id, objects, size, planned, digest, __version__)
+
+    context.write(job_id, save)
     return DONE
 
 
