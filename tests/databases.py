@@ -160,9 +160,8 @@ class PostgresServer:
         )
         if made.returncode != 0:
             raise CannotStart(f"initdb failed: {made.stderr}")
-        log = home / "log"
         options = [part for name, value in self._options.items() for part in ("-c", f"{name}={value}")]
-        command = [
+        self._command = [
             *self._as_user,
             str(programs / "postgres"),
             "-D",
@@ -171,9 +170,13 @@ class PostgresServer:
             str(self.folder),
             *options,
         ]
-        with log.open("wb") as output:
+        self._launch()
+
+    def _launch(self) -> None:
+        log = self.folder / "home" / "log"
+        with log.open("ab") as output:
             self._process = subprocess.Popen(
-                command,
+                self._command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
