@@ -58,11 +58,26 @@ def _peak(pid: int) -> float:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Service]:
-    """A service of its own on a free port."""
-    command = [Path(sys.executable).with_name("ninfer-gate"), "serve", "--data", folder, "--port", "0"]
+def serving(
+    folder: Path, database: str | None = None, *, worker: bool = True, **settings: object
+) -> Iterator[Service]:
+    """A service of its own on a free port, over the SQLite of its folder or another database; nobody is too quick for it."""
+    command: list[str | Path] = [
+        Path(sys.executable).with_name("ninfer-gate"),
+        "serve",
+        "--data",
+        folder,
+        "--port",
+        "0",
+    ]
+    given = {"rate_limit": "1000000/minute", "database_url": database, **settings}
+    named = {f"NINFER_GATE_{name.upper()}": str(value) for name, value in given.items() if value is not None}
+    if not worker:
+        command.append("--no-worker")
     with (folder.parent / "service.log").open("w") as log:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **named}
+        )
     try:
         text = ""
         while process.stdout is not None and "token" not in text and (line := process.stdout.readline()):

@@ -49,10 +49,14 @@ from worker.workflows.verify import verify, verify_shard
 
 log = structlog.get_logger()
 
-_PARENTS = 4  # jobs of one lane that wait for their shards here at a time
+# Jobs of one lane that wait for their shards here at a time. Bulk work needs no more than keeps the threads busy.
+_PARENTS, _BULK_PARENTS = 8, 4
 _TRANSFERS = 2
 _OF_JOBS = (QUEUE_JOBS, QUEUE_TRANSFERS)
-_POLL_SECONDS = 0.2
+# Between two looks at a queue: where work has just come, where a person waits, and elsewhere. A look costs a processor
+# about a millisecond, and there are six queues.
+_BUSY_SECONDS, _POLL_SECONDS, _CALM_SECONDS = 0.05, 0.2, 0.5
+_BUSY_FOR = 1.0  # seconds after the last piece
 _JOIN_SECONDS = 5.0
 # A worker's end is counted by what it had really begun, in our own tables; the engine's count is of all that it had claimed.
 _ATTEMPTS = 1_000_000
@@ -69,14 +73,17 @@ class Engine:
     def __init__(self, engine_url: str, executor_id: str, threads: int, dead_after: float) -> None:
         self.executor_id = executor_id
         # Shards that may be claimed here: one more than there are threads, so that none waits for the next look.
+        jobs, bulk_jobs = lane_queues(QUEUE_JOBS)
         self._places = {
-            **dict.fromkeys(lane_queues(QUEUE_JOBS), _PARENTS),
+            jobs: _PARENTS,
+            bulk_jobs: _BULK_PARENTS,
             **dict.fromkeys(lane_queues(QUEUE_SHARDS), threads + 1),
             QUEUE_LISTINGS: 1,
             QUEUE_TRANSFERS: _TRANSFERS,
         }
         self._check: Callable[[], None] = lambda: None
         self._parts: Parts | None = None
+        self._came: dict[str, float] = {}  # by queue, when we last claimed something
         self._running: Counter[str] = Counter()
         self._changed = threading.Condition()
         self.left: set[str] = set()  # workflows that a newer version is to run
@@ -111,11 +118,12 @@ class Engine:
         self._check, self._parts = context.watch.check, context.parts
         DBOS.launch()
         self._bound_claims()
+        self._look_often_where_work_comes()
         for queue in self._places:
             DBOS.register_queue(
                 queue,
                 worker_concurrency=1,  # the same for every worker; `_bound_claims` knows better
-                polling_interval_sec=_POLL_SECONDS,
+                polling_interval_sec=_POLL_SECONDS,  # and this too
                 on_conflict="always_update",
             )
 
@@ -171,9 +179,28 @@ class Engine:
             queue = read(name, **options)
             if queue is not None:
                 queue._worker_concurrency = self._places.get(name, queue._worker_concurrency)
+                queue._polling_interval_sec = self._pause(name)
             return queue
 
         vars(database)["get_queue"] = get_queue
+
+    def _look_often_where_work_comes(self) -> None:
+        """Note when a queue had something for us, for the pause until the next look at it; see `_bound_claims`."""
+        database = self._dbos._sys_db
+        claim = database.start_queued_workflows
+
+        def start_queued_workflows(queue: Any, *args: Any, **options: Any) -> Any:
+            found = claim(queue, *args, **options)
+            if found[0]:
+                self._came[queue.name] = time.monotonic()
+            return found
+
+        vars(database)["start_queued_workflows"] = start_queued_workflows
+
+    def _pause(self, queue: str) -> float:
+        if time.monotonic() - self._came.get(queue, -_BUSY_FOR) < _BUSY_FOR:
+            return _BUSY_SECONDS
+        return _POLL_SECONDS if queue in (QUEUE_JOBS, QUEUE_SHARDS) else _CALM_SECONDS
 
     def _register(self, name: str, attempts: int, function: Callable[..., None]) -> None:
         @DBOS.workflow(name=name, max_recovery_attempts=attempts)

@@ -1,5 +1,6 @@
 """The database: sessions that read or write; `migrate`, `revision` and `head` tell and change the state of its tables."""
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from service.records.schema import Migrated, head, migrate
 
 __all__ = ["Database", "Migrated", "clock", "head", "migrate", "revision"]
 
+_TURN_SECONDS = 30
+
 
 class Database:
     """An engine and its sessions; rows stay usable when their session has ended."""
@@ -21,6 +24,7 @@ class Database:
         """Nothing is opened yet. Raises: UnsupportedDatabase."""
         self.address = connections.shown(url)  # without its password
         self.engine: Engine = connections.engine(url)
+        self._writing = threading.Lock() if self.engine.dialect.name == "sqlite" else None
         self._read = sessionmaker(connections.readers(self.engine), expire_on_commit=False, autoflush=False)
         self._write = sessionmaker(connections.writers(self.engine), expire_on_commit=False)
 
@@ -33,8 +37,20 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Session]:
         """A session that is committed once, at the end; an exception rolls it back. Nothing is retried."""
-        with self._write.begin() as session:
+        with self._turn(), self._write.begin() as session:
             yield session
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """On SQLite, one thread of this process at a time: others that want to write would look for the lock again and again
+        with longer and longer pauses, and the unlucky wait for seconds. Other processes are still met at the file.
+        """
+        waited = self._writing is not None and self._writing.acquire(timeout=_TURN_SECONDS)
+        try:
+            yield  # after so long a wait too: then the database says why
+        finally:
+            if waited and self._writing is not None:
+                self._writing.release()
 
     def close(self) -> None:
         """Close every connection that is not in use."""

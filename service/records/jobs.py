@@ -72,6 +72,13 @@ __all__ = [
 
 FINAL: Final = ("passed", "failed", "incomplete", "error", "cancelled")
 _LISTING = "jobs"
+_ANSWERS: Final[dict[str, tuple[str, Any, Any]]] = {  # what a job of a type leaves behind
+    "verify": ("run", Run, Run.verdict),
+    "convert": ("conversion", Conversion, Conversion.verdict),
+    "compare": ("comparison", Comparison, Comparison.verdict),
+    "scheme": ("scheme_check", SchemeCheck, SchemeCheck.verdict),
+    "selfcheck": ("selfcheck", SelfCheck, SelfCheck.outcome),
+}
 # Members of a request that name an artifact, a recipe or a target by its digest, which have files or rows of their own.
 _NO_CONTENT: Final = frozenset(("artifact", "recipe", "target", "a", "b"))
 _DIGEST: Final = re.compile(f"{DIGEST_PREFIX}[0-9a-f]{{64}}")
@@ -225,22 +232,13 @@ def finish(
 
 def _ending(session: Session, found: Job) -> dict[str, Any]:
     data: dict[str, Any] = {"state": found.state}
-    for name, model in (
-        ("run", Run),
-        ("conversion", Conversion),
-        ("comparison", Comparison),
-        ("scheme_check", SchemeCheck),
-    ):
-        made = session.execute(select(model.id, model.verdict).where(model.job_id == found.id)).first()
+    if found.type in _ANSWERS:
+        name, answer, verdict = _ANSWERS[found.type]
+        made = session.execute(select(answer.id, verdict).where(answer.job_id == found.id)).first()
         if made is not None:
             data[name] = made[0]
             if made[1] is not None:
                 data["verdict"] = made[1]
-    check = session.execute(
-        select(SelfCheck.id, SelfCheck.outcome).where(SelfCheck.job_id == found.id)
-    ).first()
-    if check is not None:
-        data |= {"selfcheck": check[0], "verdict": check[1]}
     if found.artifact_id is not None:
         data["artifact"] = session.scalar(select(Artifact.digest).where(Artifact.id == found.artifact_id))
     if found.error is not None:

@@ -1,6 +1,6 @@
 """A verification: the directory is read and cut into shards, these are run, and one step merges what they found."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -10,12 +10,11 @@ from ninfer_core.findings import Finding
 from ninfer_core.verify.outcomes import Outcome
 from ninfer_core.verify.report import ObjectResult, Report, coverage, finding_json
 from service.queue import VERIFY_SHARD
-from service.records import identities, jobs, provenance, runs
+from service.records import content, identities, jobs, provenance, runs
 from service.records.models import Finding as FindingRow
 from service.records.models import Job, Result, Run
-from service.records.rows import batches
 from worker import facts
-from worker.context import DONE, Answer, Context, Steps
+from worker.context import DONE, ENDED, Answer, Context, Steps
 from worker.errors import RowMissing
 from worker.preparing import Verification
 from worker.produced import Told, merged
@@ -24,13 +23,23 @@ from worker.workflows import shards
 from worker.workflows.listing import list_if_possible, list_reported
 
 _LITTLE_BYTES: Final = 1 << 20
+_FEW_ROWS: Final = 500  # of a report, which are stored together with the end of its job
 
 
 def verify(context: Context, steps: Steps, job_id: str, epoch: int = 0) -> None:
     """The job."""
     context = context.at(epoch)
     last = ("merge", _merge)
-    shards.follow(context, steps, job_id, VERIFY_SHARD, plan=_plan, last=last, put_in_line=_put_in_line)
+    shards.follow(
+        context,
+        steps,
+        job_id,
+        VERIFY_SHARD,
+        plan=_plan,
+        last=last,
+        put_in_line=_put_in_line,
+        at_once=_if_little,
+    )
 
 
 def verify_shard(context: Context, steps: Steps, job_id: str, number: int, epoch: int = 0) -> None:
@@ -45,6 +54,25 @@ def _run(context: Context, job_id: str, number: int, *, counted: bool = True) ->
             return [task.run() for task in verification.tasks[first:stop]], None
 
     return shards.run(context, job_id, number, work, counted=counted)
+
+
+def _if_little(context: Context, job_id: str) -> Answer:
+    """All of a verification with little to read: what the engine notes of each step would take longer than the step."""
+    with context.database.read() as session:
+        job = jobs.get(session, job_id)
+        artifact = (
+            None if job is None or job.artifact_id is None else content.artifact(session, job.artifact_id)
+        )
+    if artifact is None or artifact.bytes > _LITTLE_BYTES or _plan(context, job_id)["ended"]:
+        return DONE
+    with context.database.read() as session:
+        planned = jobs.shards(session, job_id)
+    if len(planned) != 1 or planned[0].bytes > _LITTLE_BYTES:
+        return DONE
+    if _run(context, job_id, planned[0].number, counted=False)["ended"]:
+        return DONE
+    _merge(context, job_id)
+    return ENDED
 
 
 def _put_in_line(context: Context, job_id: str) -> Answer:
@@ -84,23 +112,34 @@ def _merge(context: Context, job_id: str) -> Answer:
 def _save(context: Context, run: Run, report: Report, verification: Verification, produced: Told) -> None:
     """Store the report and end the job with it. Raises: Cancelled, as soon as the job is over."""
     list_reported(context, run, report)
-    _identify(context, run, report, verification)
     keys = reusable(verification.rests, report)
-    context.write_rows(
-        run.job_id,
-        (_result(run, item, keys) for item in report.objects),
-        lambda session, rows: runs.save_results(session, run.id, rows),
+    parts: tuple[tuple[Iterable[Any], Callable[[Session, list[Any]], object]], ...] = (
+        (
+            _identities(report, verification),
+            lambda session, rows: identities.save(session, verification.artifact, rows),
+        ),
+        (
+            (_result(run, item, keys) for item in report.objects),
+            lambda session, rows: runs.save_results(session, run.id, rows),
+        ),
+        (
+            (_finding(run, number, item) for number, item in enumerate(report.findings, 1)),
+            lambda session, rows: runs.save_findings(session, run.id, rows),
+        ),
     )
-    context.write_rows(
-        run.job_id,
-        (_finding(run, number, item) for number, item in enumerate(report.findings, 1)),
-        lambda session, rows: runs.save_findings(session, run.id, rows),
-    )
+    few = len(report.objects) + len(report.findings) <= _FEW_ROWS
+    if not few:
+        for rows, save in parts:
+            context.write_rows(run.job_id, rows, save)
     head = _head(report)
     errors = sum(item.severity == "error" for item in report.findings)
     advisories = len(report.findings) - errors
 
     def conclude(session: Session) -> None:
+        if few:
+            for rows, save in parts:
+                if stored := list(rows):
+                    save(session, stored)
         proved = facts.verified(
             session, run.project_id, report, verification.against.plan, run.checkpoints or {}
         )
@@ -121,13 +160,11 @@ def _save(context: Context, run: Run, report: Report, verification: Verification
     context.write(run.job_id, conclude)
 
 
-def _identify(context: Context, run: Run, report: Report, verification: Verification) -> None:
-    """Note what its objects are, if this run read them all out of what was stored."""
+def _identities(report: Report, verification: Verification) -> list[tuple[int, str]]:
+    """What its objects are, if this run read them all out of what was stored."""
     if verification.known.files is not None or report.digest != verification.artifact.digest:
-        return
-    found = ((item.ordinal, item.identity) for item in report.objects if item.identity is not None)
-    for batch in batches(found):
-        context.write(run.job_id, identities.save, verification.artifact, batch)
+        return []
+    return [(item.ordinal, item.identity) for item in report.objects if item.identity is not None]
 
 
 def _head(report: Report) -> dict[str, Any]:
