@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ninfer_core.errors import NinferError
+from ninfer_core.errors import CannotRead
 from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.io import CHUNK_BYTES, chunks
 from service import reports
@@ -26,7 +26,7 @@ def _opened(parts: Parts, project_id: str, conversion_id: str) -> tuple[str, Ope
     digest = reports.require_final(row.record, state, {"passed"}, "conversion", "a record")
     try:
         return digest, parts.blobs.open(digest.removeprefix(DIGEST_PREFIX), "record")
-    except NinferError:
+    except CannotRead:
         raise NoReport("The record is no longer in the content store.", state=found.state) from None
 
 

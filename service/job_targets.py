@@ -20,7 +20,7 @@ from ninfer_core.targets import (
     registered_recipe,
 )
 from service import recipes, targets
-from service.blobs import BlobFiles
+from service.blobs import BlobFiles, StoreAway
 from service.errors import Fault, Internal, ReferenceUnknown
 from service.job_requests import Convert, Verify, unknown
 from service.parts import Parts
@@ -155,10 +155,12 @@ def _artifact(parts: Parts, project_id: str, digest: str) -> tuple[Artifact, dic
 
 
 def _directory(parts: Parts, artifact: Artifact, names: Mapping[str, str]) -> Directory | None:
-    """Its directory, whether it was listed before or not; None where that cannot be read."""
+    """Its directory, whether it was listed before or not; None where that cannot be read. Raises: StoreAway."""
     files = BlobFiles(parts.blobs, names)
     try:
         return read_artifact(files, artifact.entry, Findings())
+    except StoreAway:
+        raise  # another target would be chosen than when it answers
     except NinferError:
         return None
     finally:

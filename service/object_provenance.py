@@ -16,7 +16,7 @@ from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.recipes import Plan, ResourcePlan, TensorPlan, bind, parse_recipe
 from service import targets
 from service.artifacts import find
-from service.blobs import BlobFiles
+from service.blobs import BlobFiles, StoreAway
 from service.errors import ObjectNotFound
 from service.parts import Parts
 from service.provenance import MOST_CONVERSIONS, MOST_RUNS, Canonical
@@ -178,6 +178,8 @@ def _plan(parts: Parts, stack: ExitStack, material: Material) -> Plan | None:
     try:
         opened = {name: inputs.open(name) for name in inputs.names}
         return bind(recipe, folders, opened, Findings())
+    except StoreAway:
+        raise  # that is no answer
     except NinferError:  # content that was lost, or is not what it was
         return None
 

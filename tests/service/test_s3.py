@@ -82,6 +82,22 @@ def test_what_is_put_is_there_and_can_be_read_anywhere(
         store.open(sha256, "a")
 
 
+def test_addresses_are_those_that_clients_reach(s3_settings: dict[str, Any], tmp_path: Path) -> None:
+    public = opened(tmp_path / "data", s3_settings, s3_public_endpoint="https://files.example.org/")
+    address = public.presign_put(UPLOAD, 7, 60)
+    place = f"https://files.example.org/{bucket_of(s3_settings)}/gate/uploads/{UPLOAD}/00007?"
+    assert address.startswith(place)
+    assert "X-Amz-Expires=60" in address
+
+
+@pytest.mark.parametrize(
+    "store", ["s3://b", "s3://bucket/../x", "s3://bucket/a//b", "s3://bucket/.a", "bucket", "s3://bucket/a?b"]
+)
+def test_a_store_that_is_no_place(store: str) -> None:
+    with pytest.raises(ValueError, match="store"):
+        Settings(store=store)
+
+
 def test_promoted_parts(store: S3Store, s3: S3Server, s3_settings: dict[str, Any]) -> None:
     bucket = bucket_of(s3_settings)
     cut = 6 << 20

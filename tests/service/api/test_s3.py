@@ -51,3 +51,16 @@ def test_content_in_a_bucket(made: World, s3: S3Server) -> None:
     s3.fail(status=404, method="GET", key="/blobs/")
     answer = made.call("GET", path)
     assert (answer.status_code, answer.json()["code"]) == (410, "content_lost")
+
+
+def test_what_is_asked_of_content_is_not_answered_without_it(made: World, s3: S3Server) -> None:
+    digest = made.push(CONTENT)
+    artifact = {"kind": "ninfer", "files": [{"name": "a.ninfer", "digest": digest}]}
+    made.call("POST", "/v1/artifacts", json=artifact).raise_for_status()
+    asked = {"type": "verify", "artifact": digest, "target": "auto"}
+    s3.fail(status=500, key="/blobs/")
+    answer = made.call("POST", "/v1/jobs", json=asked)
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert made.call("GET", "/v1/jobs").json()["items"] == []
+    s3.mend()
+    assert made.call("POST", "/v1/jobs", json=asked).status_code == 202
