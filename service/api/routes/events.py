@@ -37,7 +37,7 @@ LastEventId = Annotated[
     response_class=Response,
     responses={
         200: {
-            "description": "`state` and `progress` events, numbered by `id`; the stream ends after the final state.",
+            "description": "Events `state`, `progress`, `retry` and `restarted`, numbered by `id`; the stream ends after the final state.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         },
         204: {"description": "The job is final and every event was heard: there is nothing to wait for."},
@@ -53,7 +53,8 @@ async def events(
 ) -> Response:
     """`state`: {"state", and at the end "run" or "conversion", "verdict", "artifact", "error"}.
 
-    `progress`: {"objects_done", "objects", "bytes_done", "bytes"}. Reconnect with `Last-Event-ID` or `after`.
+    `progress`: {"objects_done", "objects", "bytes_done", "bytes"}. `retry`: {"attempt", "code", "detail", "seconds"}, where
+    something failed that may pass. `restarted`: {"epoch", "reason"}, where all is worked out anew. Reconnect with `Last-Event-ID` or `after`.
     """
     # A browser that connects again sends the address it knows, and the header with where it really was.
     begin = last_event_id if last_event_id is not None else after or 0
