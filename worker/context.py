@@ -23,7 +23,7 @@ from worker import plans
 from worker.company import Company
 from worker.comparing import Comparing, open_comparison
 from worker.devices import Devices
-from worker.errors import LeftToOthers, MayPass, PlanChanged, RowMissing
+from worker.errors import ContentMisread, LeftToOthers, MayPass, PlanChanged, RowMissing
 from worker.lanes import Lanes
 from worker.patience import passing, patiently
 from worker.preparing import Drafted, Store, Verification, open_draft, open_verification
@@ -187,7 +187,7 @@ class Context:
                 return persistently(work, self.settings.max_attempts, note, check)
         except Cancelled:
             return self.stopped(job_id)
-        except PlanChanged as error:
+        except (PlanChanged, ContentMisread) as error:
             return self.begin_anew(job_id, error.code, str(error))
         except (NinferError, MayPass) as error:
             return self.fail(job_id, *code_of(error))

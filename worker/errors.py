@@ -68,11 +68,11 @@ class ContentDamaged(NinferError):
 
 
 class ContentMisread(NinferError):
-    """Content that a pass read otherwise than it lies in the store: on its way here, or in the cache, it was damaged."""
+    """Content that a pass read otherwise than it lies in the store, damaged on its way; the job is begun anew, for some times."""
 
     code = "content_misread"
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"{name} was read with bytes that the store does not have; nothing is said of it: start the job again"
+            f"{name} was read with bytes that the store does not have; nothing of what was found counts"
         )
