@@ -17,7 +17,7 @@ from typing import Final, Self
 
 from ninfer_core.errors import CannotRead, LeadsOutside
 from ninfer_core.io import Buffer, ByteSource, DiskFile, is_plain_name
-from service.blobs.bucket import Bucket
+from service.blobs.bucket import Bucket, Found
 from service.blobs.opening import server
 from service.blobs.remote import RemoteFile
 from service.blobs.waiting import Check, never
@@ -27,6 +27,7 @@ from service.settings import Settings
 SCHEME: Final = "s3://"
 _MAX_LENGTH: Final = 4096
 _MAX_LINKS: Final = 40
+_DEEPER: Final = 50  # objects at any depth below a prefix, for each that may be taken
 _LOOK: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Named = list[tuple[str, ByteSource]]
@@ -79,14 +80,21 @@ def _objects(bucket: Bucket, parts: Sequence[str], most: int) -> Named:
     key = "/".join(parts)
     found = [one] if (one := bucket.find(key)) is not None else []
     if not found:
-        direct = (one for one in bucket.below(key) if "/" not in one.key.removeprefix(f"{key}/"))
-        found = list(islice(direct, most + 1))
+        found = list(islice(_directly(bucket, key, most * _DEEPER), most + 1))
     files: Named = [
         (name, RemoteFile(bucket, one, name, None, None))
         for one in found
         for name in (one.key.rsplit("/", 1)[-1],)
     ]
     return _bounded(files, most)
+
+
+def _directly(bucket: Bucket, key: str, most: int) -> Iterator[Found]:
+    for count, one in enumerate(bucket.below(key)):
+        if count == most:
+            raise TooManyFiles(f"More than {most:,} objects lie there, at any depth.")
+        if "/" not in one.key.removeprefix(f"{key}/"):
+            yield one
 
 
 def _files(root: Path, parts: Sequence[str], most: int, stack: ExitStack) -> Named:

@@ -161,6 +161,13 @@ def test_objects_of_buckets(tree: Path, s3: S3Server) -> None:
             contents(files)
     with open_outside(made, f"s3://{bucket}/public/m/") as files:
         assert sorted(contents(files)) == ["a", "b c+%20é.bin"]
+    few = made.model_copy(update={"max_files": 1})
+    with pytest.raises(TooManyFiles), open_outside(few, f"s3://{bucket}/public/m"):
+        pass
+    for number in range(51):
+        s3.put(bucket, f"public/deep/{number}/x", b"x")
+    with pytest.raises(TooManyFiles), open_outside(few, f"s3://{bucket}/public/deep"):
+        pass
     s3.requests.clear()
     for source in (f"{bucket}/private/s", f"{bucket}/private/none", f"{bucket}/public-not/x", f"{other}/public/m/a",
                    f"{bucket}/public/../private/s", bucket, f"{bucket}/", f"{bucket}//public"):  # fmt: skip
