@@ -21,7 +21,7 @@ COMPILE := ../.venv-lock/bin/pip-compile --quiet --generate-hashes --no-emit-ind
 	--no-emit-trusted-host --strip-extras --allow-unsafe --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo fuzz fuzz-api test test-gpu test-oracles check format docs kill-test bench bench-schemes bench-service bench-load bench-fleet bench-targets bench-reuse bench-provenance kill-upload memory lock clean
+.PHONY: help venv demo fuzz fuzz-api test backup-test test-gpu test-oracles check format docs kill-test bench bench-schemes bench-service bench-load bench-fleet bench-targets bench-reuse bench-provenance kill-upload memory lock clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -55,6 +55,9 @@ test: $(CHECKPOINT)/.ready ## Run the tests, those on the real checkpoint and in
 		echo "NOT TESTED: the pages in a browser. There is no chromium here and none could be fetched; install one." >&2; \
 		NINFER_GATE_TESTS_WITHOUT_BROWSER=1 $(BIN)/python -m pytest -n auto; \
 	fi
+
+backup-test: $(READY) ## Take backups of a service at work, on SQLite and PostgreSQL, and let services made of them end the work.
+	@$(BIN)/python -m pytest -n0 -rA tests/worker/running_backup.py
 
 test-gpu: $(READY) ## Prove the GPU kernels on the CUDA device of this machine and measure them; says so where there is none.
 	@$(BIN)/python -m pytest -m gpu -n0 -rs tests/kernels/gpu
