@@ -26,6 +26,7 @@ _PARTIAL = ".partial"
 _PARTIAL_SECONDS = 24 * 3600.0  # an upload that nobody has written to for so long is over
 _LEASE = "tidy"
 _LEASE_SECONDS = 120.0
+_EVENTS_LEASE, _EVENTS_SECONDS = "tidy events", 24 * 3600.0
 
 
 class LeaseLost(Exception):
@@ -61,7 +62,7 @@ def _shared(context: Context, check: Callable[[], None]) -> list[tuple[str, Call
         ("engine", lambda: _forget_engine(context, check)),
         ("uploads", lambda: clearing.clear(database, blobs, settings, check)),
         ("projects", lambda: retention.erase_deleted(database, check)),
-        ("events", lambda: retention.forget_events(database, ago(settings.keep_events_seconds), check)),
+        ("events", lambda: _forget_events(context, ago(settings.keep_events_seconds), check)),
         ("contents", lambda: retention.collect(database, ago(settings.keep_unreferenced_seconds), check)),
         ("bytes", lambda: retention.purge(database, blobs, moment - retention.GRACE, check)),
     ]
@@ -110,6 +111,14 @@ def _forget_engine(context: Context, check: Callable[[], None]) -> int:
         count += gone
         check()
     return count
+
+
+def _forget_events(context: Context, before: datetime, check: Callable[[], None]) -> int:
+    """Once a day: it goes through all jobs there ever were. The lease is not given back, and so says when it was."""
+    with context.database.write() as session:
+        if not leases.take(session, _EVENTS_LEASE, secrets.token_hex(16), _EVENTS_SECONDS):
+            return 0
+    return retention.forget_events(context.database, before, check)
 
 
 def _clear_work(context: Context) -> None:

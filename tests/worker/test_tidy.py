@@ -70,6 +70,15 @@ def test_events_of_jobs_that_ended_long_ago_go_but_for_their_end(alone: Rig) -> 
         }
     begun = ["state:queued", "state:running", "shard:0"]
     assert told == {"ended": ["state:final"], "open": begun, "ended lately": [*begun, "state:final"]}
+    with alone.parts.database.write() as session:
+        session.get_one(Job, ids["ended lately"]).finished_at = long_ago
+    for passed in (False, True):  # once a day
+        if passed:
+            with alone.parts.database.write() as session:
+                session.execute(update(Lease).where(Lease.name == "tidy events").values(until=0))
+        tidied(alone)
+        with alone.parts.database.read() as session:
+            assert len(jobs.events(session, ids["ended lately"], 0, 9)) == (1 if passed else 4)
 
 
 def test_a_deleted_project_is_gone_after_a_while(alone: Rig) -> None:
