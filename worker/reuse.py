@@ -137,7 +137,7 @@ def known(database: Database, job_id: str, run: Run, rests: Rests, files: Mappin
     with database.read() as session:
         job = jobs.get(session, job_id)
         keys = {} if run.full else rests.keys(identities.of_artifact(session, run.artifact_id))
-        if decision is None and job is not None and job.objects is None:
+        if decision is None and not run.full and job is not None and job.objects is None:
             decision = _choose(session, run, rests, keys)
         elif decision is None:
             decision = _NOTHING
@@ -159,8 +159,6 @@ _NOTHING: dict[str, Any] = {"runs": {}, "source": None}
 
 
 def _choose(session: Session, run: Run, rests: Rests, keys: Mapping[int, str]) -> dict[str, Any]:
-    if run.full:
-        return dict(_NOTHING)
     since = reuse.oldest(run.max_age_seconds)
     found = reuse.found(session, run.project_id, keys.values(), since)
     whose: dict[str, list[int]] = {}

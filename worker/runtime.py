@@ -33,6 +33,7 @@ from service.queue import (
     SELFCHECK,
     VERIFY,
     VERIFY_SHARD,
+    keep_journal,
     lane_queues,
 )
 from worker import measures
@@ -117,6 +118,7 @@ class Engine:
         self._register(COMPARE_SHARD, _ATTEMPTS, functools.partial(compare_shard, context, self))
         self._check, self._parts = context.watch.check, context.parts
         DBOS.launch()
+        keep_journal(self._dbos._sys_db.engine)
         self._bound_claims()
         self._look_often_where_work_comes()
         for queue in self._places:
