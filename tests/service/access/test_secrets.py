@@ -185,7 +185,7 @@ def test_commands(
         f"{CANARY}",
     ):
         monkeypatch.setenv("NINFER_GATE_URL", address)
-        assert run(["push", str(tmp_path / "a.ninfer")]) == 2, address
+        assert run(["push", str(tmp_path / "a.ninfer"), "--patience", "1"]) == 2, address
         told = capsys.readouterr()
         clean(told.out + told.err)
 
