@@ -15,6 +15,7 @@ from service.pushing import How, push
 from tests.s3 import S3Server
 from tests.service.api.provocations import NO_DIGEST
 from tests.service.api.test_push import digest, file, held
+from tests.service.api.tussing import ended
 from tests.service.api.world import World, world
 from tests.worker.inside import follow, inside
 from tests.worker.rig import Rig
@@ -75,8 +76,7 @@ def test_what_a_client_does(in_s3: World) -> None:
         complete = in_s3.call("POST", f"{own}/complete")
         assert (complete.status_code, complete.json()["state"]) == (202, "storing")
     with working(in_s3):
-        while (seen := in_s3.call("GET", own).json())["state"] == "storing":
-            pass
+        seen = ended(in_s3, own, 30)
     assert (seen["state"], seen["error"]) == ("stored", None)
     assert in_s3.call("GET", seen["links"]["content"]).text == examples.CONTENT
     found = in_s3.call("GET", "/v1/imports").json()["items"]
@@ -104,8 +104,7 @@ def test_bytes_that_are_not_what_was_declared(in_s3: World) -> None:
     httpx.put(in_s3.call("GET", f"{own}/parts").json()["items"][0]["url"], content=examples.CONTENT)
     with working(in_s3):
         in_s3.call("POST", f"{own}/complete")
-        while (seen := in_s3.call("GET", own).json())["state"] == "storing":
-            pass
+        seen = ended(in_s3, own, 30)
     assert (seen["state"], seen["error"]["code"]) == ("failed", "digest_mismatch")
     assert in_s3.call("HEAD", f"/v1/blobs/{NO_DIGEST}").status_code == 404
 
