@@ -23,6 +23,10 @@ def page(parts: PartsParam, caller: CallerParam, query: Annotated[Paging, Query(
 
 
 @router.get("/{id}", summary="An import", responses=describe(ImportNotFound, InvalidRequest))
-def one(id: ImportId, parts: PartsParam, caller: CallerParam) -> ImportRead:
+def one(
+    id: ImportId,  # noqa: A002  as the address has it
+    parts: PartsParam,
+    caller: CallerParam,
+) -> ImportRead:
     """With the digests of its files, once its job has passed."""
     return ImportRead.of(imports.one(parts, caller.project_id, id))
