@@ -1,10 +1,12 @@
 """A conversion: planned and cut into shards, each of which writes a segment; one step composes the artifact of them."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from ninfer_core.containers.output import Output
@@ -34,7 +36,7 @@ def convert(context: Context, steps: Steps, job_id: str, epoch: int = 0) -> None
     """The job."""
     context = context.at(epoch)
     shards.follow(context, steps, job_id, CONVERT_SHARD, plan=_plan, last=("compose", _compose))
-    context.store.blobs.clear_work(job_id)
+    _clear(context, job_id)
 
 
 def convert_shard(context: Context, steps: Steps, job_id: str, number: int, epoch: int = 0) -> None:
@@ -50,7 +52,16 @@ def convert_shard(context: Context, steps: Steps, job_id: str, number: int, epoc
         "run", lambda: context.answering(job_id, lambda: shards.run(context, job_id, number, work))
     )
     if answer["ended"]:
-        context.store.blobs.clear_work(job_id)  # the job may have cleared it before this shard made it anew
+        _clear(context, job_id)  # the job may have cleared it before this shard made it anew
+
+
+def _clear(context: Context, job_id: str) -> None:
+    """Remove what the job left on its way, once it is over: in another epoch it may go on elsewhere."""
+    with suppress(SQLAlchemyError):  # else tidying does it, some minutes later
+        with context.database.read() as session:
+            job = jobs.get(session, job_id)
+        if job is None or job.state not in jobs.OPEN:
+            context.store.blobs.clear_work(job_id)
 
 
 def _plan(context: Context, job_id: str) -> Answer:
