@@ -48,6 +48,9 @@ demo: $(CHECKPOINT)/.ready ## Serve, push a real checkpoint, convert it, verify 
 	@out=$$($(BIN)/ninfer-gate selfcheck --device cpu 2>&1) || { code=$$?; printf '%s\n' "$$out"; exit $$code; }
 	@KEEP=$(KEEP) $(BIN)/python examples/service_demo.py $(MODEL) $(RECIPE) $(DEMO_DATA)
 
+# Hundreds of commands are started by the tests: where Python may keep nothing, each compiles our modules again.
+test: export PYTHONDONTWRITEBYTECODE =
+
 test: $(CHECKPOINT)/.ready ## Run the tests, those on the real checkpoint and in a real browser included.
 	@if command -v chromium >/dev/null || $(BIN)/playwright install chromium >/dev/null 2>&1; then \
 		$(BIN)/python -m pytest -n auto; \

@@ -22,6 +22,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """For `-n auto`: a third of the time tests wait for processes that they started, so one more than processors."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.fixture(scope="session")
 def mini_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> mini_hybrid.MiniHybrid:
     """The source roles and the ranking file of `mini-hybrid/mixed`; nobody writes into them."""

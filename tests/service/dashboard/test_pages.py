@@ -96,17 +96,27 @@ def test_page_is_whole_and_guarded(world: World, visitor: httpx.Client, name: st
     assert len(response.content) < 400_000
 
 
+ALIKE = 12  # links that differ in nothing but a number or a digest: as many as that are followed
+
+
 def test_every_link_leads_somewhere(world: World, visitor: httpx.Client) -> None:
-    seen: set[str] = set()
+    seen: Counter[str] = Counter()
+    followed: set[str] = set()
     for address in PAGES.values():
-        for link in read(visitor, address(world.scene)).links:
+        page = read(visitor, address(world.scene))
+        for link in page.links:
             path = link.partition("#")[0]
-            if path and path not in seen and "/files/" not in path:  # of these artifacts there are only rows
-                seen.add(path)
-                assert visitor.get(path, follow_redirects=True).status_code == 200, path
+            if (
+                path and path not in followed and "/files/" not in path
+            ):  # of these artifacts there are only rows
+                followed.add(path)
+                kind = re.sub(r"[0-9a-f]{32,64}|[0-9]+", "*", path)
+                seen[kind] += 1
+                if seen[kind] <= ALIKE:
+                    assert visitor.get(path, follow_redirects=True).status_code == 200, path
             if link.startswith("#"):
-                assert link[1:] in read(visitor, address(world.scene)).ids, link
-    assert len(seen) > 50
+                assert link[1:] in page.ids, link
+    assert len(seen) > 200
 
 
 def test_artifacts_say_what_they_are(world: World, visitor: httpx.Client) -> None:
