@@ -1,6 +1,7 @@
 """Campaigns: each artifact that the query finds gets one job, however many workers look, and whoever dies in between."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -38,11 +39,23 @@ ASKED = Verify("", checks=("structure",), full=True)
 WINDOW = 4
 
 
+def made_of(database: Database, url: str, folder: Path) -> Parts:
+    """A service over a database."""
+    settings = Settings(data=folder, database_url=url, campaign_window=WINDOW)
+    return Parts(settings, database, BlobStore(folder), Remembering())
+
+
 @pytest.fixture
-def parts(database: Database, database_url: str, tmp_path: Path) -> Parts:
+def both(database: Database, database_url: str, tmp_path: Path) -> Parts:
     """A service on each database."""
-    settings = Settings(data=tmp_path, database_url=database_url, campaign_window=WINDOW)
-    return Parts(settings, database, BlobStore(tmp_path), Remembering())
+    return made_of(database, database_url, tmp_path)
+
+
+@pytest.fixture
+def parts(sqlite_url: str, tmp_path: Path) -> Iterator[Parts]:
+    """A service on SQLite."""
+    with closing(Database(sqlite_url)) as database:
+        yield made_of(database, sqlite_url, tmp_path)
 
 
 def hold(
@@ -126,7 +139,8 @@ QUERIES: dict[str, tuple[Query, set[str]]] = {
 }
 
 
-def test_a_query_finds_what_it_says(parts: Parts) -> None:
+def test_a_query_finds_what_it_says(both: Parts) -> None:
+    parts = both
     old = now() - timedelta(days=40)
     names = {
         hold(parts, "old", id=first_id(old) + "0" * 20, created_at=old): "old",
@@ -154,7 +168,8 @@ def test_a_query_finds_what_it_says(parts: Parts) -> None:
         assert campaigns.preview(parts, P, Start("n", query, ASKED)) == len(wanted), name
 
 
-def test_a_few_at_a_time_each_once_and_then_it_is_done(parts: Parts) -> None:
+def test_a_few_at_a_time_each_once_and_then_it_is_done(both: Parts) -> None:
+    parts = both
     wanted = many(parts, 10)
     view = begin(parts)
     assert (view.campaign.total, view.campaign.state) == (10, "running")
@@ -184,15 +199,16 @@ def test_a_few_at_a_time_each_once_and_then_it_is_done(parts: Parts) -> None:
         assert [row.action for row in audit.entries(session, P, limit=9).items] == ["campaign.started"]
 
 
-def test_workers_that_look_at_once_make_no_job_twice(parts: Parts) -> None:
-    wanted = many(parts, 12)
+def test_workers_that_look_at_once_make_no_job_twice(both: Parts) -> None:
+    parts = both
+    wanted = many(parts, 8)
     view = begin(parts)
-    for _ in range(12):
-        at_once(*[lambda: campaigns.advance(parts)] * 4)
+    for _ in range(8):
+        at_once(*[lambda: campaigns.advance(parts)] * 3)
         assert look(parts, view).counts.get("queued", 0) <= WINDOW
         end_jobs(parts, view)
     assert made(parts, view) == wanted
-    assert look(parts, view).campaign.selected == 12
+    assert look(parts, view).campaign.selected == 8
     assert look(parts, view).campaign.state == "done"
 
 

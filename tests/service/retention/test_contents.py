@@ -3,8 +3,8 @@
 import random
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -44,10 +44,18 @@ from tests.service.records.build import (
 
 
 @pytest.fixture
-def parts(database: Database, database_url: str, tmp_path: Path) -> Parts:
+def both(database: Database, database_url: str, tmp_path: Path) -> Parts:
     """A service on each database, with real files."""
     settings = Settings(data=tmp_path, database_url=database_url)
     return Parts(settings, database, BlobStore(tmp_path), Remembering())
+
+
+@pytest.fixture
+def parts(sqlite_url: str, tmp_path: Path) -> Iterator[Parts]:
+    """The same on SQLite."""
+    with closing(Database(sqlite_url)) as database:
+        settings = Settings(data=tmp_path, database_url=sqlite_url)
+        yield Parts(settings, database, BlobStore(tmp_path), Remembering())
 
 
 def put(parts: Parts, text: str, project_id: str = P) -> Stored:
@@ -136,7 +144,8 @@ LOOSE: dict[str, Callable[[Session, str], None]] = {
 }
 
 
-def test_what_refers_to_content_keeps_it(parts: Parts) -> None:
+def test_what_refers_to_content_keeps_it(both: Parts) -> None:
+    parts = both
     for name, refer in (KEPT | LOOSE).items():
         put(parts, name)
         with parts.database.write() as session:
@@ -182,17 +191,18 @@ def test_content_is_kept_for_as_long_as_is_said_since_it_last_came_in(parts: Par
     assert stored(parts) == {again, new}
 
 
-def test_bytes_stay_while_any_project_holds_them(parts: Parts) -> None:
+def test_bytes_stay_while_any_project_holds_them(both: Parts) -> None:
+    parts = both
     with parts.database.write() as session:
         other_project(session)
-    both = put(parts, "x").sha256
+    shared = put(parts, "x").sha256
     put(parts, "x", OTHER)
     with parts.database.write() as session:
         content.add_artifact(session, artifact(project_id=OTHER), files("x"))
     assert collect(parts) == 1
-    assert (held(parts), held(parts, OTHER)) == (set(), {both})
+    assert (held(parts), held(parts, OTHER)) == (set(), {shared})
     assert purge(parts) == 0
-    assert stored(parts) == {both}
+    assert stored(parts) == {shared}
     with parts.database.read() as session:
         assert session.scalars(select(DoomedBlob)).all() == []  # and nobody looks at it again
 
@@ -221,8 +231,9 @@ def test_bytes_whose_row_was_never_written_go(parts: Parts, monkeypatch: pytest.
     assert stored(parts) == set()
 
 
-def test_who_is_about_to_refer_to_content_is_waited_for(parts: Parts) -> None:
+def test_who_is_about_to_refer_to_content_is_waited_for(both: Parts) -> None:
     """A collector that has seen that nothing refers to it takes nothing away that somebody has locked, or that is used by now."""
+    parts = both
     sha256 = put(parts, "x").sha256
     with parts.database.read() as session:
         walked = rows.unreferenced(session, later(), rows.FIRST, 10)
@@ -267,9 +278,10 @@ def test_a_walk_takes_several_steps(parts: Parts, monkeypatch: pytest.MonkeyPatc
 
 
 def test_collectors_race_with_pushes_and_nothing_is_lost(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
+    both: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without any grace, and slow in the places where it matters; a push that was too late says so, and is done again."""
+    parts = both
     commit, entry_of = BlobWriter.commit, artifacts.entry_of
 
     def slow_commit(writer: BlobWriter) -> tuple[str, int]:
@@ -299,7 +311,7 @@ def test_collectors_race_with_pushes_and_nothing_is_lost(
 
     def push(seed: int) -> None:
         choice = random.Random(seed)
-        for number in range(14):
+        for number in range(10):
             text = f"content {seed} {choice.randrange(3)}" if number % 3 else f"content {number}"
             with suppress(CannotWrite, BlobsMissing):
                 it = put(parts, text)
@@ -334,8 +346,6 @@ def test_collectors_race_with_pushes_and_nothing_is_lost(
 
 
 def test_lookups_use_indexes(sqlite_url: str) -> None:
-    from contextlib import closing
-
     from tests.service.records.test_plans import planned
 
     with closing(Database(sqlite_url)) as database, planned(database) as plans, database.read() as session:

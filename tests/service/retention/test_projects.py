@@ -42,24 +42,23 @@ def filled(database: Database) -> Database:
     return database
 
 
-@pytest.mark.parametrize(
-    ("project_id", "confirm", "error"),
-    [
-        ("c" * 32, "c", RouteNotFound),
-        (DEFAULT_PROJECT, "default", ProjectProtected),
-        (GONE, "", InvalidRequest),
-        (GONE, f"project {STAYS}", InvalidRequest),
-        (GONE, GONE, InvalidRequest),
-    ],
-)
-def test_a_slip_deletes_nothing(
-    filled: Database, project_id: str, confirm: str, error: type[Exception]
-) -> None:
-    with pytest.raises(error):
-        retention.delete_project(filled, project_id, confirm=confirm, actor="a")
-    with filled.read() as session:
-        assert erasure.deleted(session) == []
-        assert session.scalars(select(Audit).where(Audit.action == "project.deleted")).all() == []
+def test_a_slip_deletes_nothing(sqlite_url: str) -> None:
+    with closing(Database(sqlite_url)) as database:
+        with database.write() as session:
+            session.add(Project(id=GONE, name=f"project {GONE}", created_at=now()))
+        cases: list[tuple[str, str, type[Exception]]] = [
+            ("c" * 32, "c", RouteNotFound),
+            (DEFAULT_PROJECT, "default", ProjectProtected),
+            (GONE, "", InvalidRequest),
+            (GONE, f"project {STAYS}", InvalidRequest),
+            (GONE, GONE, InvalidRequest),
+        ]
+        for project_id, confirm, error in cases:
+            with pytest.raises(error):
+                retention.delete_project(database, project_id, confirm=confirm, actor="a")
+        with database.read() as session:
+            assert erasure.deleted(session) == []
+            assert session.scalars(select(Audit).where(Audit.action == "project.deleted")).all() == []
 
 
 def test_a_deleted_project_is_shut_at_once(database: Database) -> None:
