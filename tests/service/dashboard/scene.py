@@ -125,5 +125,5 @@ def scene(seed: Seed, scratch: Path) -> Scene:
         hostile_comparison,
         checking(seed),
         schemed(seed),
-        tenant(seed, scratch, draft),
+        tenant(seed, scratch, seed.artifact("tried-again.ninfer", small[:2])),
     )
