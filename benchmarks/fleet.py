@@ -105,6 +105,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to FILE")
     parser.add_argument("--folder", type=Path, help="where the files go (default: the temporary folder)")
     numbers = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended then too
     table = Table("a fleet of two")
     fine = True
     for kind in ("sqlite", "postgresql"):

@@ -17,7 +17,8 @@ WRITE: Final = "ninfer_gate_write"  # execution option of connections that write
 
 _WAIT_SECONDS = 30
 _IDLE_SECONDS = 15  # a frozen process elsewhere keeps its locks no longer than it is taken for alive
-_POOL = {"pool_size": 10, "max_overflow": 40}  # as many threads as the HTTP server has, and some more
+# As many threads as the HTTP server has, and some more; those used last first, since each keeps pages in memory.
+_POOL: Final[dict[str, Any]] = {"pool_size": 10, "max_overflow": 40, "pool_use_lifo": True}
 
 
 def spelled(url: str) -> URL:
