@@ -65,8 +65,6 @@ def test_machines_share_what_they_make(made: Rig, material: Material, s3: S3Serv
         assert artifact is not None
     expected = material.artifact.read_bytes()
     assert s3.get(bucket_of(made), key_of(made, artifact.digest)) == expected
-    verified = made.finished(made.verify(artifact.digest, checkpoint, material.document))
-    assert verified.state == "passed"
     until("segments are cleared", lambda: not list(made.parts.blobs.works()), 30)
     assert s3.unfinished(bucket_of(made)) == 0
     assert alarms(made) == []
