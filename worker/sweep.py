@@ -43,7 +43,7 @@ class Sweep:
     def __init__(self, context: Context, engine: Engine) -> None:
         self._context, self._engine = context, engine
         self._strays: Counter[str] = Counter()
-        self._seen_to = ""
+        self._seen_to = self._jobs_seen_to = ""
 
     def __call__(self) -> None:
         """All of it, once; what fails keeps nothing else from being done. Raises: Draining."""
@@ -89,8 +89,10 @@ class Sweep:
                 jobs.finish(session, job_id, "error", error={"code": DEADLINE, "detail": detail})
 
     def _jobs(self) -> None:
+        """Admitted jobs, some at a time, so that all get their turn."""
         with self._context.database.read() as session:
-            waiting = [job for job in jobs.open_jobs(session, _AT_ONCE) if job.admitted_at is not None]
+            waiting = jobs.open_jobs(session, _AT_ONCE, self._jobs_seen_to)
+        self._jobs_seen_to = waiting[-1].id if len(waiting) == _AT_ONCE else ""
         ids = {job.id: job_workflow_id(job.id, job.epoch) for job in waiting}
         said = self._context.queue.status(list(ids.values()))
         for job in waiting:

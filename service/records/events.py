@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from service.records.errors import JobOver
@@ -10,6 +10,8 @@ from service.records.models import Job, JobEvent
 from service.records.types import now
 
 OPEN: Final = ("queued", "running")
+# Spelled as in the indexes `ix_jobs_open` and `ix_jobs_project_open`, or SQLite does not use them.
+IS_OPEN: Final = text("jobs.state IN ('queued', 'running')")
 _HELD: Final = "jobs held"  # of a session: its transaction, and the jobs that it keeps from changing
 
 

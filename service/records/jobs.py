@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sqlalchemy import select, text
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from ninfer_core.identity import DIGEST_PREFIX
-from service.records.events import OPEN, add_event, events, locked, require_open
+from service.records.events import IS_OPEN, OPEN, add_event, events, locked, require_open
 from service.records.models import (
     Artifact,
     Comparison,
@@ -158,17 +158,18 @@ def jobs(
     return cut(rows, limit, lambda row: encode(_LISTING, row.id))
 
 
-def open_jobs(session: Session, limit: int) -> list[Job]:
-    """The jobs of every project that are queued or running, oldest first."""
-    # Spelled as in the index `ix_jobs_open`, or SQLite does not use it.
-    query = select(Job).where(text("jobs.state IN ('queued', 'running')")).order_by(Job.id).limit(limit)
-    return list(session.scalars(query))
+def open_jobs(session: Session, limit: int, after: str = "") -> list[Job]:
+    """The admitted jobs of every project that are queued or running, oldest first; `after` is an id to begin behind.
+
+    Thousands that wait for room in their project hide none of another's.
+    """
+    query = select(Job).where(IS_OPEN, Job.admitted_at.is_not(None), Job.id > after)
+    return list(session.scalars(query.order_by(Job.id).limit(limit)))
 
 
 def open_of_type(session: Session, project_id: str, type: str, limit: int) -> list[Job]:  # noqa: A002
     """The jobs of one type that are queued or running, newest first."""
-    query = select(Job).where(text("jobs.state IN ('queued', 'running')"))  # spelled as in the index
-    query = query.where(Job.project_id == project_id, Job.type == type)
+    query = select(Job).where(IS_OPEN, Job.project_id == project_id, Job.type == type)
     return list(session.scalars(query.order_by(Job.id.desc()).limit(limit)))
 
 

@@ -20,7 +20,7 @@ from tests.worker.inside import follow, inside
 from tests.worker.material import Material
 from tests.worker.rig import PROJECT, Rig, until
 from tests.worker.sparse import push_sparse
-from worker import retries
+from worker import retries, sweep
 from worker.company import Company
 from worker.errors import MayPass
 from worker.retries import may_pass, persistently
@@ -215,6 +215,30 @@ def test_a_job_out_of_time_is_ended_queued_or_running(alone: Rig, material: Mate
             context.write(ids[1], lambda session: None)
     states = [(alone.row(job_id).state, (alone.row(job_id).error or {}).get("code")) for job_id in ids]
     assert states == [("error", "deadline_exceeded")] * 2 + [("queued", None)]
+
+
+def test_jobs_that_wait_for_room_keep_no_other_from_being_put_in_line(
+    alone: Rig, material: Material, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many jobs the sweep looks at some; those without room are none of them, and the others get their turn."""
+    monkeypatch.setattr(sweep, "_AT_ONCE", 2)
+    digest = alone.push(material.artifact).digest
+    ids = [alone.verify(digest) for _ in range(7)]
+    with alone.parts.database.write() as session:
+        for job_id in ids[:3]:
+            session.get_one(models.Job, job_id).admitted_at = None
+    heard: list[str] = []
+    with inside(alone) as context:
+        monkeypatch.setattr(context.queue, "status", dict.fromkeys)
+        monkeypatch.setattr(
+            sweep.admission, "put_in_line", lambda _, jobs: heard.extend(job.id for job in jobs)
+        )
+        monkeypatch.setattr(sweep.admission, "admit_waiting", lambda _: None)
+        sweeping = Sweep(context, Nobody())
+        sweeping()
+        assert heard == ids[3:5]
+        sweeping()
+    assert heard == ids[3:]
 
 
 class Nobody:

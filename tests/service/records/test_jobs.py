@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from service.records import conversions, jobs, runs
 from service.records.database import Database
 from service.records.models import Job
+from service.records.types import now
 from tests.service.records.build import OTHER, P, conversion, digest, job, listed, other_project, planned, run
 
 
@@ -83,11 +85,16 @@ def test_lists(database: Database) -> None:
         assert found(type="convert") == {ids[1], ids[3], ids[5]}
         assert found(type="convert", state="failed") == {ids[1]}
         assert found(state="\0") == set()
+        assert jobs.open_jobs(session, 99) == []  # none of them has room yet
+    with database.write() as session:
+        session.execute(update(Job).values(admitted_at=now()))
+    with database.read() as session:
         waiting = [row.id for row in jobs.open_jobs(session, 99)]
         assert waiting == sorted(waiting)
         assert len(waiting) == 5  # of both projects
         assert set(waiting) & set(ids) == {ids[0], *ids[3:]}
-        assert len(jobs.open_jobs(session, 2)) == 2
+        assert [row.id for row in jobs.open_jobs(session, 2)] == waiting[:2]
+        assert [row.id for row in jobs.open_jobs(session, 2, waiting[1])] == waiting[2:4]
 
 
 @pytest.mark.parametrize("state", jobs.FINAL)
