@@ -38,6 +38,14 @@ def upgrade() -> None:
     op.execute(jobs.update().where(opened).values(admitted_at=jobs.c.created_at))
     waiting = sa.text("state = 'queued' AND admitted_at IS NULL")
     admitted = sa.text("state IN ('queued', 'running') AND admitted_at IS NOT NULL")
+    is_open = sa.text("state IN ('queued', 'running')")
+    op.create_index(
+        "ix_jobs_project_open",
+        "jobs",
+        ["project_id", "id"],
+        sqlite_where=is_open,
+        postgresql_where=is_open,
+    )
     op.create_index(
         "ix_jobs_waiting",
         "jobs",

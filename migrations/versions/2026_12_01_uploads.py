@@ -38,6 +38,7 @@ def upgrade() -> None:
         sa.Column("bytes", sa.BigInteger(), nullable=False),
         sa.Column("sha256", SHA256, nullable=True),
         sa.Column("part_bytes", sa.BigInteger(), nullable=True),
+        sa.Column("place", ID, nullable=True),
         sa.Column("state", sa.String(20), nullable=False),
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("created_by", sa.String(200), nullable=False),
@@ -52,7 +53,9 @@ def upgrade() -> None:
     )
     op.create_index("ix_uploads_project_id_id", "uploads", ["project_id", "id"])
     where = sa.text(OPEN)
-    op.create_index("ix_uploads_open", "uploads", ["expires_at"], sqlite_where=where, postgresql_where=where)
+    op.create_index(
+        "ix_uploads_open", "uploads", ["project_id", "id"], sqlite_where=where, postgresql_where=where
+    )
     op.create_index("ix_blobs_sha256", "blobs", ["sha256"])
     op.create_index("ix_checkpoints_project_id_id", "checkpoints", ["project_id", "id"])
     op.create_index("ix_artifact_files_project_id_sha256", "artifact_files", ["project_id", "sha256"])

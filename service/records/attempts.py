@@ -3,12 +3,12 @@
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import delete, func, select, text, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session, defer
 
 from service.records import answers
 from service.records.database import moment
-from service.records.events import OPEN, add_event, locked
+from service.records.events import IS_OPEN, OPEN, add_event, locked
 from service.records.models import Job, JobEvent, Run, Shard
 from service.records.types import now
 
@@ -106,7 +106,7 @@ def begin_anew(session: Session, job_id: str, epoch: int, reason: str) -> int | 
 def overdue(session: Session, limit: int) -> list[tuple[str, datetime]]:
     """(id, deadline) of open jobs whose time is over."""
     query = select(Job.id, Job.deadline_at).where(
-        text("jobs.state IN ('queued', 'running')"),  # spelled as in the index
+        IS_OPEN,
         Job.deadline_at.is_not(None),
         Job.deadline_at <= moment(session),
     )

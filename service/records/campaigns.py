@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 from sqlalchemy import ColumnElement, CursorResult, exists, func, select, text, update
 from sqlalchemy.orm import Session, aliased
 
+from service.records.events import IS_OPEN, OPEN
 from service.records.models import Artifact, Campaign, Edge, Job, Project, Run
 from service.records.pages import Page, cut, decode, encode, fetched, identifier
 from service.records.provenance import KINDS, Basis, Kind
@@ -16,7 +17,8 @@ from service.records.types import name_key, now
 
 _LISTING: Final = "campaigns"
 _JOBS: Final = "campaigns.jobs"
-_OPEN: Final = ("queued", "running")
+# Spelled as in the indexes `ix_campaigns_open` and `uq_campaigns_running`, or SQLite does not use them.
+RUNS: Final = text("campaigns.state = 'running'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ def add(session: Session, campaign: Campaign) -> Campaign:
     query = select(Campaign).where(
         Campaign.project_id == campaign.project_id,
         Campaign.name == campaign.name,
-        text("campaigns.state = 'running'"),
+        RUNS,
     )
     running = session.scalars(query).one_or_none()
     return add(session, campaign) if running is None else running  # it has just ended
@@ -108,9 +110,8 @@ def campaigns(
 
 def running(session: Session, limit: int) -> list[Campaign]:
     """Campaigns of every project that is not deleted, the oldest first."""
-    # Spelled as in the index `ix_campaigns_open`, or SQLite does not use it.
     query = select(Campaign).join(Project, Project.id == Campaign.project_id)
-    query = query.where(text("campaigns.state = 'running'"), Project.deleted_at.is_(None))
+    query = query.where(RUNS, Project.deleted_at.is_(None))
     return list(session.scalars(query.order_by(Campaign.id).limit(limit)))
 
 
@@ -139,7 +140,7 @@ def jobs(
 
 def count_open(session: Session, campaign_id: str) -> int:
     """How many of its jobs are queued or running."""
-    query = select(func.count()).where(Job.campaign_id == campaign_id, Job.state.in_(_OPEN))
+    query = select(func.count()).where(Job.campaign_id == campaign_id, Job.state.in_(OPEN))
     return session.scalar(query) or 0
 
 
@@ -176,13 +177,13 @@ def end(session: Session, campaign_id: str, state: str) -> bool:
 def left_open(session: Session, limit: int) -> list[Job]:
     """Open jobs of campaigns that are cancelled, which were made while that was said."""
     query = select(Job).join(Campaign, Campaign.id == Job.campaign_id)
-    query = query.where(text("jobs.state IN ('queued', 'running')"), Job.cancel_requested.is_(False))
+    query = query.where(IS_OPEN, Job.cancel_requested.is_(False))
     return list(session.scalars(query.where(Campaign.state == "cancelled").order_by(Job.id).limit(limit)))
 
 
 def open_jobs(session: Session, campaign_id: str, limit: int) -> list[Job]:
     """Jobs of a campaign that are open and were not told to stop, the newest first."""
     query = select(Job).where(
-        Job.campaign_id == campaign_id, Job.state.in_(_OPEN), Job.cancel_requested.is_(False)
+        Job.campaign_id == campaign_id, Job.state.in_(OPEN), Job.cancel_requested.is_(False)
     )
     return list(session.scalars(query.order_by(Job.id.desc()).limit(limit)))

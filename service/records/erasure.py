@@ -16,18 +16,17 @@ from sqlalchemy import (
     delete,
     exists,
     select,
-    text,
     tuple_,
     update,
 )
 from sqlalchemy.orm import Session
 
+from service.records.events import IS_OPEN
 from service.records.models import Audit, Base, Blob, Campaign, Job, Project, Token, Trust, Upload
 from service.records.types import now
+from service.records.uploads import IS_OPEN as IS_OPEN_UPLOAD
 
 _KEPT: Final = frozenset({Audit.__tablename__, Project.__tablename__})
-_OPEN_JOBS: Final = text("jobs.state IN ('queued', 'running')")  # spelled as in the index `ix_jobs_open`
-_OPEN_UPLOADS: Final = text("uploads.state IN ('receiving', 'storing')")
 
 
 def project(session: Session, project_id: str) -> Project | None:
@@ -51,7 +50,7 @@ def deleted(session: Session) -> list[Project]:
 
 def open_jobs(session: Session, project_id: str, after: str, limit: int) -> list[Job]:
     """Jobs of a project that are queued or running and have an id above `after`."""
-    query = select(Job).where(_OPEN_JOBS, Job.project_id == project_id, Job.id > after)
+    query = select(Job).where(IS_OPEN, Job.project_id == project_id, Job.id > after)
     return list(session.scalars(query.order_by(Job.id).limit(limit)))
 
 
@@ -65,15 +64,15 @@ def stop(session: Session, project_id: str) -> None:
     )
     session.execute(
         update(Upload)
-        .where(_OPEN_UPLOADS, Upload.project_id == project_id, Upload.expires_at > moment)
+        .where(IS_OPEN_UPLOAD, Upload.project_id == project_id, Upload.expires_at > moment)
         .values(expires_at=moment)
     )
 
 
 def is_busy(session: Session, project_id: str, since: datetime) -> bool:
     """Whether a job of it is open, or an upload that was still open after `since`: neither may lose its rows yet."""
-    jobs = exists().where(_OPEN_JOBS, Job.project_id == project_id)
-    uploads = exists().where(_OPEN_UPLOADS, Upload.project_id == project_id, Upload.expires_at > since)
+    jobs = exists().where(IS_OPEN, Job.project_id == project_id)
+    uploads = exists().where(IS_OPEN_UPLOAD, Upload.project_id == project_id, Upload.expires_at > since)
     return bool(session.scalar(select(jobs | uploads)))
 
 

@@ -2,16 +2,18 @@
 
 from typing import Any, Final
 
-from sqlalchemy import func, select, text
+from sqlalchemy import bindparam, func, select, text
 from sqlalchemy.orm import Session
 
 from service.records.errors import JobOver
 from service.records.models import Job, JobEvent
+from service.records.rows import insert
 from service.records.types import now
 
 OPEN: Final = ("queued", "running")
 # Spelled as in the indexes `ix_jobs_open` and `ix_jobs_project_open`, or SQLite does not use them.
 IS_OPEN: Final = text("jobs.state IN ('queued', 'running')")
+_SAYING: Final[dict[str, Any]] = {}  # the statement that adds an event, by dialect
 _HELD: Final = "jobs held"  # of a session: its transaction, and the jobs that it keeps from changing
 
 
@@ -46,23 +48,25 @@ def require_open(session: Session, job_id: str) -> Job:
 def add_event(session: Session, job: Job, key: str, type: str, data: dict[str, Any]) -> None:  # noqa: A002  as the column
     """Say something once: a key that the job has used says nothing."""
     locked(session, job.id)
-    said = select(JobEvent.seq).where(JobEvent.job_id == job.id, JobEvent.key == key).exists()
-    last = select(func.max(JobEvent.seq)).where(JobEvent.job_id == job.id).scalar_subquery()
-    known, seq = session.execute(select(said, last)).one()
-    if known:
-        return
-    session.add(
-        JobEvent(
-            project_id=job.project_id,
-            job_id=job.id,
-            seq=(seq or 0) + 1,
-            key=key,
-            type=type,
-            data=data,
-            at=now(),
-        )
-    )
     session.flush()
+    said = {
+        "project_id": job.project_id,
+        "job_id": job.id,
+        "key": key,
+        "type": type,
+        "data": data,
+        "at": now(),
+    }
+    session.connection().execute(_saying(session), {**said, "of_job": job.id})
+
+
+def _saying(session: Session) -> Any:
+    dialect = session.get_bind().dialect.name
+    if dialect not in _SAYING:
+        last = select(func.coalesce(func.max(JobEvent.seq), 0)).where(JobEvent.job_id == bindparam("of_job"))
+        row = insert(session, JobEvent).values(seq=last.scalar_subquery() + 1)
+        _SAYING[dialect] = row.on_conflict_do_nothing(index_elements=["job_id", "key"])
+    return _SAYING[dialect]
 
 
 def events(session: Session, job_id: str, after: int, limit: int) -> list[JobEvent]:

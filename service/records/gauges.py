@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from service.records.campaigns import RUNS
 from service.records.database import clock
 from service.records.models import Campaign, DoomedBlob, Upload, Worker
-from service.records.uploads import OPEN as OPEN_UPLOADS
+from service.records.uploads import IS_OPEN as IS_OPEN_UPLOAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ def open_uploads(session: Session) -> list[Open]:
     """Uploads under way by state."""
     query = (
         select(Upload.state, func.count(), func.sum(Upload.bytes))
-        .where(Upload.state.in_(OPEN_UPLOADS))
+        .where(IS_OPEN_UPLOAD)
         .group_by(Upload.state)
     )
     return [Open(state, count, int(total)) for state, count, total in session.execute(query)]
@@ -41,7 +42,7 @@ def workers(session: Session, dead_after_seconds: float) -> dict[bool, int]:
 
 def campaigns(session: Session) -> int:
     """Campaigns that run."""
-    return session.scalar(select(func.count()).where(Campaign.state == "running")) or 0
+    return session.scalar(select(func.count()).select_from(Campaign).where(RUNS)) or 0
 
 
 def doomed(session: Session) -> tuple[int, int]:

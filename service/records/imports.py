@@ -5,7 +5,8 @@ from typing import Any, Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from service.records import answers, jobs
+from service.records import answers
+from service.records.events import IS_OPEN
 from service.records.models import Import, Job
 from service.records.pages import Page, cut, decode, encode, fetched, identifier
 
@@ -32,7 +33,7 @@ def by_job(session: Session, job_id: str) -> Import | None:
 def open_job(session: Session, project_id: str, source: str) -> Job | None:
     """The job that is at this source, or waits to be."""
     query = select(Job).join(Import, Import.job_id == Job.id)
-    query = query.where(Job.project_id == project_id, Job.state.in_(jobs.OPEN), Import.source == source)
+    query = query.where(Job.project_id == project_id, IS_OPEN, Import.source == source)
     return session.scalars(query.limit(1)).one_or_none()
 
 

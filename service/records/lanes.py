@@ -7,6 +7,7 @@ from typing import Final, Literal
 from sqlalchemy import case, exists, func, select, text
 from sqlalchemy.orm import Session
 
+from service.records.events import IS_OPEN
 from service.records.models import Job, Project
 from service.records.types import now
 
@@ -80,10 +81,7 @@ def admit(session: Session, project_id: str, lane: str, most: int) -> list[Job]:
 def depths(session: Session, project_id: str | None = None) -> list[Depth]:
     """How many open jobs stand where, of one project or of all."""
     place = case((Job.state == "running", "running"), (Job.admitted_at.is_(None), "waiting"), else_="in_line")
-    # Spelled as in the index `ix_jobs_open`.
-    query = select(Job.lane, place, func.count(), func.min(Job.created_at)).where(
-        text("jobs.state IN ('queued', 'running')")
-    )
+    query = select(Job.lane, place, func.count(), func.min(Job.created_at)).where(IS_OPEN)
     if project_id is not None:
         query = query.where(Job.project_id == project_id)
     rows = session.execute(query.group_by(Job.lane, place).order_by(Job.lane, place))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from service.records.events import OPEN
+from service.records.events import IS_OPEN
 from service.records.models import Job, Project
 
 
@@ -38,5 +38,5 @@ def all_of_them(session: Session) -> Sequence[Project]:
 
 def open_jobs(session: Session, project_id: str) -> dict[str, int]:
     """How many jobs that are not final a project has, by state."""
-    query = select(Job.state, func.count()).where(Job.project_id == project_id, Job.state.in_(OPEN))
-    return {state: count for state, count in session.execute(query.group_by(Job.state))}
+    query = select(Job.state, func.count()).where(Job.project_id == project_id, IS_OPEN)
+    return dict(session.execute(query.group_by(Job.state)).all())

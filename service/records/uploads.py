@@ -4,14 +4,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, literal, select, text, tuple_
 from sqlalchemy.orm import Session
 
 from service.records.models import Blob, Upload
 from service.records.pages import Page, cut, decode, encode, fetched, identifier
-from service.records.types import now
+from service.records.types import first_id, now
 
 OPEN: Final = ("receiving", "storing")
+# Spelled as in the index `ix_uploads_open`, or SQLite does not use it.
+IS_OPEN: Final = text("uploads.state IN ('receiving', 'storing')")
+Key = tuple[str, str]  # project and id
+FIRST: Final[Key] = ("", "")
 _LISTING = "uploads"
 
 
@@ -49,7 +53,7 @@ def page(
     """Uploads, newest first. Raises: BadCursor."""
     query = select(Upload).where(Upload.project_id == project_id)
     if states:
-        query = query.where(Upload.state.in_(states))
+        query = query.where(IS_OPEN if tuple(states) == OPEN else Upload.state.in_(states))
     if sha256 is not None:
         query = query.where(Upload.sha256 == sha256)
     after = decode(cursor, _LISTING, identifier)
@@ -73,15 +77,17 @@ def remove(session: Session, upload_id: str) -> None:
     session.execute(delete(Upload).where(Upload.id == upload_id))
 
 
-def storing(session: Session, protocol: str, limit: int, after: str = "") -> list[Upload]:
-    """Uploads of every project that have all their bytes and are not stored yet, oldest first."""
-    query = select(Upload).where(Upload.state == "storing", Upload.protocol == protocol, Upload.id > after)
-    return list(session.scalars(query.order_by(Upload.id).limit(limit)))
+def storing(session: Session, protocol: str, limit: int, after: Key = FIRST) -> list[Upload]:
+    """Uploads of every project that have all their bytes and are not stored yet, by project, the oldest first."""
+    key = tuple_(Upload.project_id, Upload.id)
+    query = select(Upload).where(IS_OPEN, Upload.state == "storing", Upload.protocol == protocol)
+    query = query.where(key > tuple_(*map(literal, after)))  # as the index goes
+    return list(session.scalars(query.order_by(Upload.project_id, Upload.id).limit(limit)))
 
 
 def expired(session: Session, moment: datetime, limit: int) -> list[Upload]:
     """Open uploads of every project whose time is over."""
-    query = select(Upload).where(Upload.state.in_(OPEN), Upload.expires_at < moment)
+    query = select(Upload).where(IS_OPEN, Upload.expires_at < moment)
     return list(session.scalars(query.order_by(Upload.expires_at).limit(limit)))
 
 
@@ -89,7 +95,8 @@ def forget_ended(session: Session, before: datetime, limit: int) -> int:
     """Remove the rows of uploads that ended before that, some of them; what they brought in stays."""
     ended = (
         select(Upload.id)
-        .where(Upload.finished_at.is_not(None), Upload.finished_at < before)
+        # What was begun later has not ended before: of the rows only the oldest are looked at.
+        .where(Upload.id < first_id(before), Upload.finished_at < before)
         .order_by(Upload.id)
         .limit(limit)
     )
@@ -100,7 +107,7 @@ def forget_ended(session: Session, before: datetime, limit: int) -> int:
 
 def known(session: Session, ids: Sequence[str]) -> frozenset[str]:
     """Those of these ids that are uploads which are not over."""
-    query = select(Upload.id).where(Upload.id.in_(ids), Upload.state.in_(OPEN))
+    query = select(Upload.id).where(Upload.id.in_(ids), IS_OPEN)
     return frozenset(session.scalars(query))
 
 
@@ -112,7 +119,5 @@ def held_bytes(session: Session, project_id: str) -> int:
 
 def open_bytes(session: Session, project_id: str) -> int:
     """Bytes that open uploads of a project have asked room for."""
-    query = select(func.coalesce(func.sum(Upload.bytes), 0)).where(
-        Upload.project_id == project_id, Upload.state.in_(OPEN)
-    )
+    query = select(func.coalesce(func.sum(Upload.bytes), 0)).where(Upload.project_id == project_id, IS_OPEN)
     return int(session.execute(query).scalar_one())

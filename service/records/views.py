@@ -4,9 +4,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from service.records.events import IS_OPEN
 from service.records.models import (
     Artifact,
     Checkpoint,
@@ -49,9 +50,7 @@ def jobs(session: Session, project_id: str, ids: Collection[str]) -> dict[str, J
 
 def tried_again(session: Session, project_id: str, limit: int) -> list[Job]:
     """Open jobs of which something failed that may pass, those that were tried most first."""
-    # Spelled as in the index `ix_jobs_open`.
-    is_open = text("jobs.state IN ('queued', 'running')")
-    query = select(Job).where(is_open, Job.project_id == project_id, Job.attempts > 0)
+    query = select(Job).where(IS_OPEN, Job.project_id == project_id, Job.attempts > 0)
     return list(session.scalars(query.order_by(Job.attempts.desc(), Job.id).limit(limit)))
 
 

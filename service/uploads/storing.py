@@ -84,7 +84,7 @@ class Storing:
                 log.exception("upload.storing_broke")
 
     def _look(self, parts: "Parts") -> None:
-        after = ""
+        after = uploads.FIRST
         while not parts.closing.is_set():
             with parts.database.read() as session:
                 found = uploads.storing(session, "tus", _AT_ONCE, after)
@@ -93,7 +93,7 @@ class Storing:
                     _hash_and_store(parts, upload.id)
             if len(found) < _AT_ONCE:
                 return
-            after = found[-1].id
+            after = found[-1].project_id, found[-1].id
 
 
 def begin(parts: "Parts", upload_id: str) -> None:
@@ -120,7 +120,7 @@ def store(parts: "Parts", upload_id: str, held: Held, sha256: str) -> None:
         if upload.sha256 is not None and upload.sha256 != sha256:
             raise _mismatch(parts, upload_id, upload.sha256, sha256)
         # Its own bytes have room since it was begun.
-        contents.prepare(parts.database, parts.settings, upload.project_id, sha256, 0)
+        contents.prepare(parts.database, parts.settings, upload.project_id, sha256, held.size, has_room=True)
         parts.blobs.take(held.path, sha256)
         try:
             _conclude(parts, upload_id, sha256, held.size)

@@ -47,7 +47,8 @@ class Upload(OfProject, Base):
         Index(None, "project_id", "id"),
         Index(
             "ix_uploads_open",
-            "expires_at",
+            "project_id",
+            "id",
             sqlite_where=text("state IN ('receiving', 'storing')"),
             postgresql_where=text("state IN ('receiving', 'storing')"),
         ),
@@ -61,6 +62,7 @@ class Upload(OfProject, Base):
     bytes: Mapped[int]  # in all, as declared: they count against the quota from the beginning
     sha256: Mapped[str | None] = mapped_column(SHA256)  # as declared; once stored, what it is
     part_bytes: Mapped[int | None]  # of `parts`: of each but the last
+    place: Mapped[str | None] = mapped_column(ID)  # of tus: id of the spool folder that holds its file
     state: Mapped[str] = mapped_column(HostileString(20))
     error: Mapped[Any] = mapped_column(Json, nullable=True)  # {"code", "detail"} when it `failed`
     created_by: Mapped[str] = mapped_column(HostileString(200))

@@ -34,6 +34,13 @@ class Job(OfProject, Base):
             postgresql_where=text("state IN ('queued', 'running')"),
         ),
         Index(
+            "ix_jobs_project_open",
+            "project_id",
+            "id",
+            sqlite_where=text("state IN ('queued', 'running')"),
+            postgresql_where=text("state IN ('queued', 'running')"),
+        ),
+        Index(
             "ix_jobs_waiting",
             "project_id",
             "lane",

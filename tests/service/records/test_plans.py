@@ -9,8 +9,25 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from service.records import comparisons, content, identities, jobs, provenance, reuse, runs
+from service.records import (
+    attempts,
+    campaigns,
+    comparisons,
+    content,
+    gauges,
+    identities,
+    imports,
+    jobs,
+    lanes,
+    projects,
+    provenance,
+    reuse,
+    runs,
+    uploads,
+    views,
+)
 from service.records.database import Database
+from service.records.types import now
 from tests.service.records.build import P, digest, listed, result, run
 
 MANY = 5_000
@@ -98,6 +115,38 @@ def test_the_index_is_used(sqlite_url: str, look: Callable[[Any, str], object], 
         )
         assert "TEMP B-TREE" not in plan or index == "ix_objects_artifact_id_name_key"  # finds one, or a few
     database.close()
+
+
+@pytest.mark.parametrize(
+    ("look", "index"),
+    [
+        (lambda s: projects.open_jobs(s, P), "ix_jobs_project_open"),
+        (lambda s: imports.open_job(s, P, "s3://bucket/key"), "ix_jobs_project_open"),
+        (lambda s: views.tried_again(s, P, 5), "ix_jobs_project_open"),
+        (lambda s: lanes.depths(s, P), "ix_jobs_project_open"),
+        (lanes.depths, "_open"),
+        (lambda s: attempts.overdue(s, 5), "ix_jobs_open"),
+        (lambda s: lanes.admitted(s, P), "ix_jobs_admitted"),
+        (lambda s: lanes.waits(s, P, "bulk"), "ix_jobs_waiting"),
+        (lambda s: campaigns.running(s, 5), "ix_campaigns_open"),
+        (lambda s: campaigns.count_open(s, "x"), "ix_jobs_campaign_id_state_id"),
+        (gauges.campaigns, "ix_campaigns_open"),
+        (lambda s: uploads.page(s, P, limit=5, states=uploads.OPEN), "ix_uploads_open"),
+        (lambda s: uploads.open_bytes(s, P), "ix_uploads_open"),
+        (lambda s: uploads.storing(s, "tus", 5), "ix_uploads_open"),
+        (lambda s: uploads.expired(s, now(), 5), "ix_uploads_open"),
+    ],
+    ids=lambda item: item if isinstance(item, str) else "",
+)
+def test_only_what_is_open_is_read(sqlite_url: str, look: Callable[[Any], object], index: str) -> None:
+    """Of rows that are never dropped, or late: such an index has those that are open alone, and few are."""
+    database = Database(sqlite_url)
+    with database.read() as session, planned(database) as plans:
+        look(session)
+    database.close()
+    assert any(index in plan for plan in plans)
+    for plan in plans:
+        assert not re.search(r"SCAN \w+(?! USING (?:COVERING )?INDEX)\b", plan), "a whole table is read"
 
 
 def test_figures(database: Database, record_property: Callable[[str, object], None]) -> None:
