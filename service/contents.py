@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy.orm import Session
 
@@ -19,6 +20,9 @@ from service.settings import Settings
 
 if TYPE_CHECKING:
     from service.parts import Parts
+
+
+_SLOWEST: Final = 1 << 20  # bytes a second that the way to a store takes at least
 
 
 class Collected(CannotWrite):
@@ -62,19 +66,31 @@ def keep(parts: "Parts", project_id: str, writer: Writer) -> Stored:
     return Stored(DIGEST_PREFIX + sha256, size, new)
 
 
-def prepare(database: Database, settings: Settings, project_id: str, sha256: str, size: int) -> None:
+def prepare(
+    database: Database,
+    settings: Settings,
+    project_id: str,
+    sha256: str,
+    size: int,
+    *,
+    whole: int | None = None,
+    has_room: bool = False,
+) -> None:
     """Before content is put in place: there is room for it, and a collector does not take it away again.
 
-    What is about to be removed under this digest is gone by now, or stays for the collector's whole grace; so do bytes
-    whose process dies before their row is written, and then they go. Raises: QuotaExceeded.
+    What is about to be removed under this digest is gone by now, or stays for the collector's whole grace, which begins
+    when all that is put in place together (`whole` bytes) has had time to get there; so do bytes whose process dies
+    before their row is written, and then they go. Raises: QuotaExceeded, unless it `has_room` already.
     """
     with database.read() as session:
-        _require_room(session, settings, project_id, sha256, size, only_look=True)
+        if not has_room:
+            _require_room(session, settings, project_id, sha256, size, only_look=True)
         held = content.find_blob(session, project_id, sha256) is not None
         doomed = content.doomed(session, sha256)
     if doomed or not held:
         with database.write() as session:
-            retention.promise(session, sha256, size)
+            on_its_way = timedelta(seconds=max(size, whole or 0) / _SLOWEST)
+            retention.promise(session, sha256, size, on_its_way)
 
 
 def hold(session: Session, blobs: Blobs, settings: Settings, project_id: str, sha256: str, size: int) -> bool:

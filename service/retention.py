@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy.exc import IntegrityError
 
 from ninfer_core.errors import NinferError
-from service.blobs import Blobs
+from service.blobs import Blobs, StoreAway
 from service.errors import Fault, InvalidRequest, ProjectProtected, RouteNotFound
 from service.records import audit, content, erasure, jobs, retention
 from service.records.database import Database
@@ -57,6 +57,10 @@ def purge(database: Database, blobs: Blobs, before: datetime, check: Check) -> i
             check()
             try:
                 count += _purge(database, blobs, before, sha256)
+            except StoreAway as error:
+                # Each try waits for it in a transaction that holds others up; they go when it is back.
+                log.warning("blob.not_removed", sha256=sha256, error=str(error))
+                return count
             except NinferError as error:
                 log.warning("blob.not_removed", sha256=sha256, error=str(error))
         if len(shas) < _ROWS:

@@ -127,9 +127,13 @@ class Context:
             plans.require(job, comparing.plan)
             yield comparing
 
-    def prepare(self, project_id: str, sha256: str, size: int) -> None:
+    def prepare(
+        self, project_id: str, sha256: str, size: int, *, whole: int | None = None, has_room: bool = False
+    ) -> None:
         """See `contents.prepare`. Raises: QuotaExceeded."""
-        contents.prepare(self.database, self.settings, project_id, sha256, size)
+        contents.prepare(
+            self.database, self.settings, project_id, sha256, size, whole=whole, has_room=has_room
+        )
 
     def hold(self, session: Session, project_id: str, sha256: str, size: int) -> bool:
         """See `contents.hold`. Raises: QuotaExceeded, Collected."""
@@ -245,12 +249,16 @@ class Context:
     def on_shard_thread(self, work: Callable[[], T], lane: str = INTERACTIVE, *, alone: bool = False) -> T:
         """Do `work` on one of the threads for shards, in its lane's turn; `alone` when nothing else runs on them."""
 
-        def inside() -> T:
-            with self.company.joined(alone, self.watch.require_staying):
-                self.watch.require_staying()
-                return work()
+        return self.shards.run(lane, lambda: self._in_company(work, alone))
 
-        return self.shards.run(lane, inside)
+    def little(self, work: Callable[[], T], lane: str) -> T:
+        """Do `work` that needs next to nothing: for interactive work here and now, or it would wait for whole shards to end."""
+        return self._in_company(work) if lane == INTERACTIVE else self.on_shard_thread(work, lane)
+
+    def _in_company(self, work: Callable[[], T], alone: bool = False) -> T:
+        with self.company.joined(alone, self.watch.require_staying):
+            self.watch.require_staying()
+            return work()
 
     def _session(self, job_id: str) -> str:
         return job_workflow_id(job_id, self.epoch)

@@ -140,6 +140,10 @@ class PartStore(Protocol):
         """
         ...
 
+    def uploads(self) -> Iterator[str]:
+        """Ids of the uploads that have parts here. Raises: StoreAway."""
+        ...
+
     def drop_upload(self, upload_id: str) -> None:
         """Forget all parts; none there is fine. Raises: StoreAway."""
         ...

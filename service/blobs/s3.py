@@ -186,6 +186,10 @@ class S3Store:
         joined = _Parts(self._bucket, [found[number] for number in sorted(parts)])
         self._bucket.put_pieces(key, Outgoing(joined.size, sha256, joined.get))
 
+    def uploads(self) -> Iterator[str]:
+        """See `PartStore.uploads`. Raises: StoreAway."""
+        yield from filter(_UPLOAD_ID.match, self._bucket.folders("uploads"))
+
     def drop_upload(self, upload_id: str) -> None:
         """See `PartStore.drop_upload`. Raises: StoreAway."""
         self._bucket.remove([found.key for found in self._bucket.below(f"uploads/{_upload(upload_id)}")])

@@ -6,7 +6,7 @@ What refers to content is listed once, in `_unreferenced`. Whoever makes a new r
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import cast
 
 from sqlalchemy import (
@@ -15,6 +15,7 @@ from sqlalchemy import (
     Delete,
     String,
     and_,
+    case,
     delete,
     exists,
     func,
@@ -122,13 +123,15 @@ def _dropped(session: Session, which: ColumnElement[bool]) -> list[str]:
     return [sha256 for sha256, _ in gone]
 
 
-def promise(session: Session, sha256: str, size: int) -> None:
-    """Let content go after a while, counted from now, unless a project holds it by then.
+def promise(session: Session, sha256: str, size: int, begins: timedelta = timedelta()) -> None:
+    """Let content go after a while, counted from now or later, unless a project holds it by then.
 
     Said also of content that is just about to be put in place: should its process die before the row, its bytes go.
     """
-    facts = {"bytes": size, "at": now()}
-    statement = insert(session, DoomedBlob).values(sha256=sha256, **facts)
+    statement = insert(session, DoomedBlob).values(sha256=sha256, bytes=size, at=now() + begins)
+    said = statement.excluded
+    # Who drops the row of another project takes no time away from who is just putting the bytes in place.
+    facts = {"bytes": said.bytes, "at": case((said["at"] < DoomedBlob.at, DoomedBlob.at), else_=said["at"])}
     session.connection().execute(statement.on_conflict_do_update(index_elements=["sha256"], set_=facts))
 
 

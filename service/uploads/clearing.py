@@ -14,7 +14,7 @@ from service.records.rows import batches
 from service.records.types import now
 from service.settings import Settings
 from service.uploads import files
-from service.uploads.part_store import drop
+from service.uploads.part_store import drop, store_of
 
 log = structlog.get_logger()
 
@@ -28,7 +28,7 @@ def _on() -> None:
 def clear(database: Database, blobs: Blobs, settings: Settings, check: Callable[[], None] = _on) -> None:
     """End what rested too long, forget what ended long ago, and remove what no open upload has; for a worker.
 
-    `check` is called between steps and may end it by raising. Raises: SQLAlchemyError, CannotWrite.
+    `check` is called between steps and may end it by raising. Raises: SQLAlchemyError, CannotWrite, StoreAway.
     """
     while _expire(database, blobs):
         check()
@@ -39,6 +39,24 @@ def clear(database: Database, blobs: Blobs, settings: Settings, check: Callable[
             forgotten = uploads.forget_ended(session, before, _AT_ONCE)
         check()
     clear_files(database, blobs.scratch, check)
+    clear_parts(database, blobs, check)
+
+
+def clear_parts(database: Database, blobs: Blobs, check: Callable[[], None] = _on) -> None:
+    """Remove the parts in the store that no open upload has: of one whose end was the end of its process, or put too late.
+
+    Raises: SQLAlchemyError, StoreAway.
+    """
+    store = store_of(blobs)
+    if store is None:
+        return
+    for batch in batches(store.uploads(), _AT_ONCE):
+        # As with files: a row is committed before anybody is told where its parts go.
+        with database.read() as session:
+            known = uploads.known(session, batch)
+        for upload_id in sorted(set(batch) - known):
+            check()
+            store.drop_upload(upload_id)
 
 
 def clear_files(database: Database, scratch: Path, check: Callable[[], None] = _on) -> None:

@@ -17,10 +17,12 @@ from service.records import uploads as upload_rows
 from service.records.models import Project
 from service.uploads import ledger, parts
 from service.uploads.clearing import clear
+from service.uploads.part_store import store_of
 from tests.s3 import S3Server
 from tests.worker.inside import follow, inside
 from tests.worker.material import Material
 from tests.worker.rig import PROJECT, Rig, rig
+from worker.context import Context
 from worker.workflows import imports as workflow
 
 PART = 5 << 20
@@ -237,6 +239,43 @@ def test_parts_that_rested_too_long_are_removed(in_s3: Rig, s3: S3Server) -> Non
     clear(in_s3.parts.database, in_s3.parts.blobs, in_s3.settings)
     assert uploaded(in_s3, upload).error["code"] == "expired"
     assert not [key for key in s3.keys(in_s3.settings.store.split("/")[2]) if "/uploads/" in key]  # type: ignore[union-attr]
+
+
+def test_parts_that_nobody_will_ask_for_are_removed(in_s3: Rig, s3: S3Server) -> None:
+    """The process died between the end of an upload and its parts, or a part came after that; those of open ones stay."""
+    bucket = str(in_s3.settings.store).split("/")[2]
+    body = content(10, 9)
+    done, open_ = in_parts(in_s3, body), in_parts(in_s3, content(10, 10))
+    assert promoted(in_s3, done).state == "passed"
+    for upload_id in (done.id, "ab" * 16):
+        s3.put(bucket, f"gate/uploads/{upload_id}/00001", body)
+    s3.put(bucket, "gate/uploads/somebody's/00001", body)
+    clear(in_s3.parts.database, in_s3.parts.blobs, in_s3.settings)
+    left = [key.split("/")[2] for key in s3.keys(bucket) if "/uploads/" in key]
+    assert left == sorted([open_.id, "somebody's"])
+    assert held(in_s3, body)
+
+
+def test_an_upload_that_is_given_up_while_it_is_stored_is_no_import(
+    in_s3: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload = in_parts(in_s3, content(10, 11))
+    prepare = Context.prepare
+
+    store = store_of(in_s3.parts.blobs)
+    assert store is not None
+
+    def give_up(context: Context, *given: Any, **more: Any) -> None:
+        prepare(context, *given, **more)
+        ledger.give_up(in_s3.parts, PROJECT, upload.id)
+        # Its parts were read to their end before they went.
+        httpx.put(store.presign_put(upload.id, 1, 60), content=content(10, 11)).raise_for_status()
+
+    monkeypatch.setattr(Context, "prepare", give_up)
+    job = promoted(in_s3, upload)
+    assert (job.state, job.error) == ("cancelled", None)
+    with in_s3.parts.database.read() as session:
+        assert upload_rows.held_bytes(session, PROJECT) == 0
 
 
 def test_a_conversion_over_quota_makes_nothing(made: Rig, material: Material) -> None:

@@ -103,8 +103,9 @@ def _compose(context: Context, job_id: str) -> Answer:
             conversion = draft.compose(shards.encoded(found), output)
             ticket.check()
             if conversion.written:
+                whole = sum(digest.bytes for digest in conversion.files)
                 for file, digest in zip(output.files, conversion.files, strict=True):
-                    context.prepare(row.project_id, digest.sha256, digest.bytes)
+                    context.prepare(row.project_id, digest.sha256, digest.bytes, whole=whole)
                     context.store.blobs.adopt(file, digest.sha256)
         _save(context, row, conversion, draft.plan, last, merged(shard.produced for shard in planned))
     return DONE

@@ -26,7 +26,7 @@ from service.uploads.part_store import drop, store_of
 from service.uploads.parts import expected
 from worker.context import DONE, Answer, Context, Steps
 from worker.errors import RowMissing
-from worker.watch import Ticket
+from worker.watch import Cancelled, Ticket
 from worker.workflows import shards
 
 _PIECE_BYTES: Final = 8 << 20
@@ -131,7 +131,7 @@ def _promote(context: Context, job: Job, upload_id: str) -> Answer:
     size, sha256 = upload.bytes, upload.sha256
     context.write(job.id, jobs.plan, job.id, 1, size, [_shard(job, 0, size)])
     if upload.state != "stored":
-        context.prepare(upload.project_id, sha256, 0)
+        context.prepare(upload.project_id, sha256, size, has_room=True)
         try:
             with context.ticket(job.id, 0):
                 store.promote(upload.id, expected(upload), sha256)
@@ -156,8 +156,10 @@ def _promote(context: Context, job: Job, upload_id: str) -> Answer:
 
 def _store(session: Session, context: Context, upload: Upload) -> None:
     found = uploads.locked(session, upload.id)
-    if found is None or upload.sha256 is None or found.state not in uploads.OPEN:
-        return  # given up meanwhile, or another worker has come to here
+    if found is None or upload.sha256 is None or found.state == "failed":
+        raise Cancelled  # given up meanwhile: nothing of it is the project's
+    if found.state not in uploads.OPEN:
+        return  # stored before, and asked for once more
     uploads.end(found, "stored", sha256=upload.sha256)
     session.flush()  # it takes no room as an upload any more when room for its content is looked for
     context.hold(session, upload.project_id, upload.sha256, upload.bytes)

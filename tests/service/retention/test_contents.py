@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from ninfer_core.errors import CannotWrite
 from service import artifacts, contents, retention, scheme_checks
-from service.blobs import BlobStore, BlobWriter
+from service.blobs import BlobStore, BlobWriter, StoreAwayForWriting
 from service.contents import Stored, keep
 from service.errors import BlobsMissing
 from service.parts import Parts
@@ -229,6 +229,41 @@ def test_bytes_whose_row_was_never_written_go(parts: Parts, monkeypatch: pytest.
     assert retention.purge(parts.database, parts.blobs, now() - retention.GRACE, on) == 0
     assert purge(parts) == 1
     assert stored(parts) == set()
+
+
+def test_content_that_travels_long_has_its_time(both: Parts) -> None:
+    """A large file on its way to a store, or the first of several: no collector is there before its row is."""
+    parts = both
+    large = 40 << 30  # 11 hours at a MiB a second
+    with parts.blobs.writer() as writer:
+        writer.write(b"x")
+        contents.prepare(parts.database, parts.settings, P, writer.sha256, 1, whole=large)
+        sha256, _ = writer.commit()
+    with parts.database.write() as session:  # meanwhile another project's row of it goes
+        rows.promise(session, sha256, 1)
+    for hours, gone in ((10, 0), (12, 1)):
+        assert retention.purge(parts.database, parts.blobs, now() + timedelta(hours=hours), on) == gone
+    assert stored(parts) == set()
+
+
+def test_a_store_that_is_away_is_not_asked_for_everything(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each try waits for it inside of a transaction, and there may be thousands."""
+    for name in "abc":
+        put(parts, name)
+    collect(parts)
+    tries: list[str] = []
+
+    def away(self: BlobStore, sha256: str) -> None:
+        tries.append(sha256)
+        raise StoreAwayForWriting("the store did not remove")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BlobStore, "remove", away)
+        assert purge(parts) == 0
+    assert len(tries) == 1
+    assert purge(parts) == 3
 
 
 def test_who_is_about_to_refer_to_content_is_waited_for(both: Parts) -> None:
