@@ -175,6 +175,8 @@ def _hash_and_store(parts: "Parts", upload_id: str) -> None:
                     known.update(piece)
                     if parts.closing.is_set():
                         return  # whoever looks next begins anew
+            # Kept for the next try, when the store is away this time: it is the digest of a large file.
+            parts.storing.hashes.put(upload_id, held.size, known)
             store(parts, upload_id, held, known.hexdigest())
     except (UploadBusy, UploadGone, DigestMismatch, QuotaExceeded):
         return  # another does it, it is over, or its row says why it failed
