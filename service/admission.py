@@ -29,12 +29,12 @@ def admit(session: Session, settings: Settings, project_id: str) -> list[Job]:
     project = lanes.project(session, project_id)
     if project is None or project.deleted_at is not None:
         return []
-    if _bound(settings, project) is not None:
+    if bound_of(settings, project) is not None:
         # Two that count at once would both find the room that only one of them has.
         project = lanes.project(session, project_id, hold=True)
     found: list[Job] = []
     for lane in LANES:
-        room = _room(lane, lanes.admitted(session, project_id), _bound(settings, project))
+        room = _room(lane, lanes.admitted(session, project_id), bound_of(settings, project))
         if room > 0:
             found += lanes.admit(session, project_id, lane, room)
     return found
@@ -72,13 +72,14 @@ def put_in_line(parts: Parts, jobs: Iterable[Job]) -> None:
 
 def waits_for_room(session: Session, settings: Settings, project_id: str) -> str:
     """What a job that is not admitted waits for."""
-    most = _bound(settings, lanes.project(session, project_id))
+    most = bound_of(settings, lanes.project(session, project_id))
     if most is None:
         return "It waits behind other jobs of its project."
     return f"It waits until fewer jobs of its project run; {most:,} may at a time, and bulk work leaves one place to others."
 
 
-def _bound(settings: Settings, project: Project | None) -> int | None:
+def bound_of(settings: Settings, project: Project | None) -> int | None:
+    """How many jobs of a project run at a time; None for no bound."""
     if project is not None and project.max_running_jobs is not None:
         return project.max_running_jobs
     return settings.max_running_jobs
@@ -98,7 +99,7 @@ def _room(lane: str, counts: Counts, bound: int | None) -> int:
 
 def _worth(session: Session, settings: Settings, project_id: str) -> bool:
     """Whether jobs wait for which there is enough room now."""
-    most = _bound(settings, lanes.project(session, project_id))
+    most = bound_of(settings, lanes.project(session, project_id))
     counts = lanes.admitted(session, project_id)
     enough = 1 if most is not None else _AT_ONCE
     return any(

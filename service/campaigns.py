@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 State = Literal["running", "done", "cancelled"]
 _AT_ONCE: Final = 1_000
-_CAMPAIGNS: Final = 100  # that are moved on at a time
+_CAMPAIGNS: Final = 100  # that are looked up at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,13 +221,17 @@ def _cancel_some(parts: Parts, campaign_id: str) -> bool:
 def advance(parts: Parts) -> None:
     """Move every campaign on: what any worker does, as often as it likes, at the same time as others."""
     with parts.database.read() as session:
-        running = campaigns.running(session, _CAMPAIGNS)
         left = campaigns.left_open(session, _CAMPAIGNS)
-    for campaign in running:
-        _advance(parts, campaign)
     for job in left:
         with parts.database.write() as session:
             job_rows.request_cancel(session, job.project_id, job.id)
+    after: str | None = ""
+    while after is not None:  # all of them: many of one project hold up none of another's
+        with parts.database.read() as session:
+            running = campaigns.running(session, _CAMPAIGNS, after)
+        for campaign in running:
+            _advance(parts, campaign)
+        after = running[-1].id if len(running) == _CAMPAIGNS else None
 
 
 def _advance(parts: Parts, campaign: Campaign) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ninfer_core.errors import Usage
-from service import quotas
+from service import admission, quotas
 from service.auth import COMMAND_LINE
 from service.errors import Unauthorized
 from service.parts import Parts
@@ -102,7 +102,7 @@ def view(parts: Parts, project_id: str) -> View:
         return View(
             project,
             quotas.room(session, parts.settings, project_id),
-            project.max_running_jobs or parts.settings.max_running_jobs,
+            admission.bound_of(parts.settings, project),
             projects.open_jobs(session, project_id),
         )
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import Final
 
 from service import auth
 from service.auth import Caller, Made
@@ -14,8 +13,6 @@ from service.records.models import Token
 from service.records.pages import Page
 from service.records.types import now
 from service.scopes import widened
-
-KINDS: Final = ("api", "oidc", "session")
 
 
 def create(

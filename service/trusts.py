@@ -17,6 +17,7 @@ from service.scopes import spelled, widened
 
 GITHUB: Final = "https://token.actions.githubusercontent.com"
 _OWN: Final = frozenset(("iss", "aud", "exp", "nbf", "iat", "jti"))  # judged apart from what a trust wants
+_MOST: Final = 200  # of a project: whoever shows an identity has those of its issuer looked at
 _REST_AFTER: Final = "@/:"
 _NAME: Final = re.compile(r"[\x21-\x7e]{1,100}")
 
@@ -54,6 +55,8 @@ def create(
         "scopes": row.scopes,
     }
     with parts.database.write() as session:
+        if trusts.count(session, caller.project_id) >= _MOST:
+            raise InvalidRequest(f"A project has at most {_MOST} trusts: remove one that is not needed.")
         trusts.add(session, row)
         audit.add(session, caller.project_id, caller.actor, "trust.created", row.id, detail)
     return row

@@ -77,6 +77,7 @@ def _tokens() -> None:
             table.alter_column(name, existing_type=kind, nullable=False)
         table.create_unique_constraint("uq_tokens_id", ["id"])
     op.create_index("ix_tokens_project_id_id", "tokens", ["project_id", "id"])
+    op.create_index("ix_tokens_expires_at", "tokens", ["expires_at"])
 
 
 def _only_added() -> None:

@@ -108,10 +108,10 @@ def campaigns(
     return cut(rows, limit, lambda row: encode(_LISTING, row.id))
 
 
-def running(session: Session, limit: int) -> list[Campaign]:
-    """Campaigns of every project that is not deleted, the oldest first."""
+def running(session: Session, limit: int, after: str = "") -> list[Campaign]:
+    """Campaigns of every project that is not deleted, the oldest first; those with an id above `after`."""
     query = select(Campaign).join(Project, Project.id == Campaign.project_id)
-    query = query.where(RUNS, Project.deleted_at.is_(None))
+    query = query.where(RUNS, Campaign.id > after, Project.deleted_at.is_(None))
     return list(session.scalars(query.order_by(Campaign.id).limit(limit)))
 
 

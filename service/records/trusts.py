@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from service.records.models import Project, Trust
@@ -15,6 +15,11 @@ def add(session: Session, trust: Trust) -> None:
     """Remember a trust."""
     session.add(trust)
     session.flush()
+
+
+def count(session: Session, project_id: str) -> int:
+    """How many trusts a project has."""
+    return session.scalar(select(func.count()).where(Trust.project_id == project_id)) or 0
 
 
 def of_issuer(session: Session, issuer: str, project: str | None = None) -> Sequence[tuple[Trust, str]]:

@@ -10,7 +10,6 @@ from service.parts import Parts
 from service.records import uploads
 from service.records.models import Upload
 from service.records.pages import Page, decode, encode, ordinal
-from service.records.types import now
 from service.settings import Settings
 from service.uploads import ledger
 from service.uploads.part_store import store_of
@@ -97,13 +96,9 @@ def expected(upload: Upload) -> dict[int, int]:
 
 
 def _open(parts: Parts, project_id: str, upload_id: str) -> Upload:
-    upload = ledger.find(parts, project_id, upload_id)
+    upload = ledger.receiving(parts, project_id, upload_id)
     if upload.protocol != "parts":
         raise UploadConflict("The upload is one of tus, and has no parts.")
-    if upload.state == "failed":
-        raise UploadGone(f"The upload failed: {upload.error['detail']}")
-    if upload.state == "receiving" and upload.expires_at < now():
-        raise UploadGone("The upload rested too long and has expired.")
     return upload
 
 

@@ -30,7 +30,7 @@ class Token(OfProject, Base):
     """An API token or a browser session, known by the sha256 of its text."""
 
     __tablename__ = "tokens"
-    __table_args__ = (Index(None, "project_id", "id"), UniqueConstraint("id"))
+    __table_args__ = (Index(None, "project_id", "id"), Index(None, "expires_at"), UniqueConstraint("id"))
     sha256: Mapped[str] = mapped_column(SHA256, primary_key=True)
     id: Mapped[str] = mapped_column(ID)  # what it is called by; says nothing of its text
     kind: Mapped[str] = mapped_column(HostileString(10))  # api, session, oidc

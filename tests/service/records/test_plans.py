@@ -135,6 +135,7 @@ def test_the_index_is_used(sqlite_url: str, look: Callable[[Any, str], object], 
         (lambda s: uploads.open_bytes(s, P), "ix_uploads_open"),
         (lambda s: uploads.storing(s, "tus", 5), "ix_uploads_open"),
         (lambda s: uploads.expired(s, now(), 5), "ix_uploads_open"),
+        (lambda s: uploads.page(s, P, limit=5, states=uploads.OPEN, sha256="0" * 64), "ix_uploads_open"),
     ],
     ids=lambda item: item if isinstance(item, str) else "",
 )
