@@ -277,6 +277,23 @@ class UploadBusy(ServiceError):
     help = "Ask for its offset again in a moment; one writer at a time is let in."
 
 
+class UploadElsewhere(ServiceError):
+    """An upload whose bytes are on another machine of the service, which does not share its folder with this one."""
+
+    code = "upload_elsewhere"
+    status = 503
+    title = "The upload goes on at another machine"
+    help = (
+        "Ask again: the load balancer may choose the right one. It expires like any upload; if that machine is gone, "
+        "begin a new one."
+    )
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Its bytes come in at another machine of this service.", headers={"Retry-After": "1"}
+        )
+
+
 class OffsetConflict(ServiceError):
     """Bytes for another place than the one where the upload goes on."""
 
@@ -675,6 +692,7 @@ ERRORS: Final[tuple[type[ServiceError], ...]] = (
     ReferenceUnknown,
     RecipeMismatch,
     Internal,
+    UploadElsewhere,
     Unavailable,
     NotReady,
     StorageFailed,

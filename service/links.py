@@ -1,6 +1,7 @@
 """A link to a service that may break at any time: asked again, with growing pauses, as long as something gets on."""
 
 import random
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ T = TypeVar("T")
 
 PASSING: Final = frozenset((408, 423, 425, 429, 500, 502, 503, 504))
 ANSWER_SECONDS: Final = 600.0  # an answer comes when all is on the disk
+_CODE: Final = re.compile(r"[a-z0-9_]{1,60}", re.ASCII)
 _SOONEST, _LATEST = 0.25, 15.0  # seconds between two attempts
 
 
@@ -74,7 +76,12 @@ class Link:
                 self._back_off(f"the link broke ({type(error).__name__})", None)
             except Passing as passing:
                 answer = passing.answer
-                self._back_off(f"the answer is {answer.status_code}", answer.headers.get("Retry-After"))
+                self._back_off(_said(answer), answer.headers.get("Retry-After"))
+
+    @property
+    def idle_seconds(self) -> float:
+        """For how long nothing got on."""
+        return time.monotonic() - self._got_on_at
 
     def got_on(self) -> None:
         """Something was done that need not be done again."""
@@ -86,7 +93,7 @@ class Link:
             raise Stopped
 
     def _back_off(self, why: str, wait: str | None) -> None:
-        idle = time.monotonic() - self._got_on_at
+        idle = self.idle_seconds
         if idle > self._patience_seconds:
             raise Unfinished(
                 f"nothing of {self._what} got on for {idle:.0f} s: {why}; the same command goes on where this stopped"
@@ -97,6 +104,17 @@ class Link:
         self._told(f"{self._what}: {why}; again in {pause:.1f} s")
         self._pause = min(_LATEST, self._pause * 2)
         self.wait(pause)
+
+
+def _said(answer: httpx.Response) -> str:
+    code = code_of(answer)
+    return f"the answer is {answer.status_code}" + (f" ({code})" if code else "")
+
+
+def code_of(answer: httpx.Response) -> str | None:
+    """The code of a problem of ours; None for what others answer."""
+    code = refused(answer).problem.get("code")
+    return code if isinstance(code, str) and code != "not_ours" and _CODE.fullmatch(code) else None
 
 
 def checked(answer: httpx.Response) -> httpx.Response:

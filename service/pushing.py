@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -18,7 +19,7 @@ import httpx
 
 from ninfer_core.errors import NinferError
 from service.client import Client, Document, Refused, refused
-from service.links import ANSWER_SECONDS, PASSING, Link, Passing, Stopped, Unfinished, checked
+from service.links import ANSWER_SECONDS, PASSING, Link, Passing, Stopped, Unfinished, checked, code_of
 
 Via = Literal["auto", "tus", "parts"]
 
@@ -29,6 +30,8 @@ _POLL_SECONDS: Final = 0.3
 _STORE_SECONDS: Final = (
     3600.0  # a large file is hashed again after a crash of the service, or travels on to its store
 )
+_ELSEWHERE_SECONDS: Final = 60.0  # for which the machine that has an upload is looked for; it may be gone
+_TURNS: Final = 3  # in which it is met, where a balancer has few machines
 _ANEW: Final = 3  # how often an upload that is gone is begun again
 
 
@@ -80,7 +83,9 @@ class _Sending:
         self._size, self._changed_at = status.st_size, status.st_mtime_ns
         self._digest = _digest(path, how.stop)
         self._shown = 0  # bytes that progress has been told
+        self._confirmed = self._furthest = 0  # of this upload: bytes that are there, and that were sent once
         self._sent = 0
+        self._left: set[str] = set()  # uploads of machines that are not met
         self._link = Link(client, path.name, how.patience_seconds, how.stop, how.told)
 
     def run(self) -> Pushed:
@@ -94,6 +99,7 @@ class _Sending:
             return self._pushed("parts")
         for _ in range(_ANEW):
             upload = self._link.patiently(self._upload)
+            self._confirmed = self._furthest = 0
             if self._link.patiently(lambda upload=upload: self._send(upload)):  # type: ignore[misc]  # bound now
                 self._await_stored(upload)
                 return self._pushed("tus")
@@ -117,7 +123,8 @@ class _Sending:
         answer = self._link.success("GET", "/v1/uploads", params={"digest": self._digest})
         for known in answer.json()["items"]:
             fits = known["protocol"] == "tus" and known["bytes"] == self._size
-            if fits and (known["offset"] is not None or known["state"] == "storing"):
+            somewhere = known["offset"] is not None or known["state"] == "storing" or known["elsewhere"]
+            if fits and somewhere and known["id"] not in self._left:
                 return str(known["id"])
         said = {"filename": self._path.name, "sha256": self._digest.removeprefix("sha256:")}
         pairs = ",".join(f"{key} {_base64(value)}" for key, value in said.items())
@@ -127,9 +134,26 @@ class _Sending:
 
     def _send(self, upload: str) -> bool:
         """Everything that the upload lacks; False when it is over, and has to be begun again."""
+        try:
+            return self._send_on(upload)
+        except Passing as passing:
+            if code_of(passing.answer) != "upload_elsewhere":
+                raise
+            patience = min(_ELSEWHERE_SECONDS, self._how.patience_seconds / 2)
+            if self._link.idle_seconds < patience:
+                raise
+            self._how.told(f"{self._path.name}: the machine that has its upload is not met; it is begun anew")
+            self._left.add(upload)  # another push may meet it yet
+            return False
+
+    def _send_on(self, upload: str) -> bool:
         path = f"/v1/uploads/{upload}"
         while True:
-            answer = self._link.ask("HEAD", path, headers=TUS)
+            try:
+                answer = self._met(lambda: self._link.ask("HEAD", path, headers=TUS))
+            except Passing:
+                self._link.ask("GET", path)  # which says why, where the other has no words
+                raise
             if answer.status_code in (404, 410):
                 seen = self._link.ask("GET", path)
                 if seen.is_success and seen.json()["state"] == "failed":
@@ -137,20 +161,37 @@ class _Sending:
                 self._link.ask("DELETE", path)  # its room is of use to the next one
                 return False
             offset = int(checked(answer).headers["Upload-Offset"])
+            if offset > self._confirmed:
+                self._confirmed = self._furthest = offset
+                self._link.got_on()
             self._show(offset)
             if offset >= self._size:
                 return True
             stop = min(self._size, offset + _REQUEST_BYTES)
-            headers = {
-                **TUS,
-                "Content-Type": "application/offset+octet-stream",
-                "Upload-Offset": str(offset),
-                "Content-Length": str(stop - offset),
-            }
-            answer = self._link.ask("PATCH", path, content=self._pieces(offset, stop), headers=headers)
+            answer = self._met(partial(self._patch, path, offset, stop))
             if answer.status_code not in (404, 409, 410):
                 checked(answer)
                 self._link.got_on()
+
+    def _patch(self, path: str, offset: int, stop: int) -> httpx.Response:
+        headers = {
+            **TUS,
+            "Content-Type": "application/offset+octet-stream",
+            "Upload-Offset": str(offset),
+            "Content-Length": str(stop - offset),
+        }
+        return self._link.ask("PATCH", path, content=self._pieces(offset, stop), headers=headers)
+
+    def _met(self, ask: Callable[[], httpx.Response]) -> httpx.Response:
+        """What the machine that has the upload answers. A balancer that takes turns must not meet the others forever."""
+        for _ in range(_TURNS):
+            try:
+                return ask()
+            except Passing as passing:
+                if passing.answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                    raise
+                self._link.wait(_POLL_SECONDS)
+        return ask()
 
     def _begin_parts(self) -> Document | None:
         """An upload in parts, where the store takes them and the file is worth it; None where tus is the way."""
@@ -238,7 +279,9 @@ class _Sending:
                 self._show(at)
 
     def _show(self, at: int) -> None:
-        if at > self._shown:
+        if at > self._furthest:
+            # Bytes that are sent again get nothing on: else an answer that refuses them would be waited out forever.
+            self._furthest = at
             self._link.got_on()
         self._how.progress(at - self._shown)
         self._shown = at

@@ -48,9 +48,21 @@ def document(app: FastAPI) -> Document:
             # To who may only read, what administrators do is not there.
             also = (ScopeMissing,) if needed not in (None, READ, ADMIN) else ()
             responses = operation["responses"]
-            responses.update({str(status): what for status, what in describe(*shared, *also).items()})
+            for status, what in describe(*shared, *also).items():
+                _add_answer(responses, str(status), what)
             operation["responses"] = dict(sorted(responses.items()))
     return whole
+
+
+def _add_answer(responses: Document, status: str, what: Document) -> None:
+    """Beside what a route says of this status itself."""
+    own = responses.get(status)
+    if own is None:
+        responses[status] = what
+        return
+    own["description"] += f"; {what['description']}"
+    for media_type, content in what["content"].items():
+        own["content"][media_type]["examples"].update(content["examples"])
 
 
 def scopes_needed(app: FastAPI) -> dict[tuple[str, str], Scope]:

@@ -56,6 +56,8 @@ def _line(seen: Seen) -> Line | None:
         return Line(upload.bytes, None, f"all {size(upload.bytes)} are here and are put in place")
     if upload.state != "receiving":
         return None
+    if seen.elsewhere:
+        return Line(0, None, f"{size(upload.bytes)}, coming in at another machine of the service")
     if seen.offset is None:
         return Line(
             0, None, f"{size(upload.bytes)} in parts of {size(upload.part_bytes)}, straight to the store"

@@ -5,15 +5,16 @@ from typing import Literal
 
 import structlog
 
+from ninfer_core.errors import CannotWrite
 from ninfer_core.identity import DIGEST_PREFIX
 from service import quotas
-from service.errors import UploadGone, UploadNotFound
+from service.errors import UploadElsewhere, UploadGone, UploadNotFound
 from service.parts import Parts
 from service.records import uploads
 from service.records.models import Upload
 from service.records.pages import Page
 from service.records.types import new_id, now
-from service.uploads import files, storing
+from service.uploads import files, places, storing
 from service.uploads.part_store import drop
 from service.uploads.times import expiry
 
@@ -39,6 +40,7 @@ class Seen:
 
     upload: Upload
     offset: int | None
+    elsewhere: bool = False  # its bytes come in at another machine
 
 
 def begin(
@@ -46,6 +48,7 @@ def begin(
 ) -> Upload:
     """A new upload, with room for all its bytes; of parts where `part_bytes` is given. Raises: QuotaExceeded, CannotWrite."""
     moment = now()
+    scratch = parts.blobs.scratch
     upload = Upload(
         id=new_id(),
         project_id=project_id,
@@ -55,6 +58,7 @@ def begin(
         bytes=announced.bytes,
         sha256=announced.sha256,
         part_bytes=part_bytes,
+        place=places.make(scratch) if part_bytes is None else None,
         state="receiving",
         error=None,
         created_by=actor[:200],
@@ -67,7 +71,12 @@ def begin(
         uploads.add(session, upload)
     if part_bytes is None:
         # A file without a row is nobody's and cleared away; a row without a file says that it is over.
-        files.create(parts.blobs.scratch, upload.id)
+        try:
+            files.create(scratch, upload.id)
+        except CannotWrite:
+            with parts.database.write() as session:
+                uploads.remove(session, upload.id)  # or its room would be taken until it has expired
+            raise
     log.info("upload.begun", upload=upload.id, bytes=upload.bytes, protocol=upload.protocol)
     return upload
 
@@ -91,19 +100,26 @@ def receiving(parts: Parts, project_id: str, upload_id: str) -> Upload:
     return upload
 
 
+def require_here(parts: Parts, upload: Upload) -> None:
+    """Raises: UploadElsewhere for an open one whose bytes come in at another machine."""
+    if upload.state in uploads.OPEN and places.elsewhere(parts.blobs.scratch, upload):
+        raise UploadElsewhere
+
+
 def seen(parts: Parts, upload: Upload) -> Seen:
-    """How far it is. One that is whole and that nobody stores, since a process died just then, is stored now."""
-    if upload.state == "stored":
-        return Seen(upload, upload.bytes)
-    if upload.protocol != "tus":
-        return Seen(upload, None)
-    here = files.size(parts.blobs.scratch, upload.id)
-    if here == upload.bytes:
+    """How far it is. One that is whole and that nobody stores, since a process died just then, is stored now.
+
+    Raises: UploadElsewhere where only another machine knows.
+    """
+    if upload.state == "receiving":
+        require_here(parts, upload)
+    found = _glimpsed(parts, upload)
+    if upload.protocol == "tus" and found.offset == upload.bytes and not found.elsewhere:
         if upload.state == "receiving":
             storing.begin(parts, upload.id)
         elif upload.state == "storing":
             parts.storing.start(parts)
-    return Seen(upload, here)
+    return found
 
 
 def page(
@@ -126,7 +142,11 @@ def page(
 def _glimpsed(parts: Parts, upload: Upload) -> Seen:
     if upload.state == "stored":
         return Seen(upload, upload.bytes)
-    return Seen(upload, files.size(parts.blobs.scratch, upload.id) if upload.protocol == "tus" else None)
+    if upload.protocol != "tus":
+        return Seen(upload, None)
+    if upload.state in uploads.OPEN and places.elsewhere(parts.blobs.scratch, upload):
+        return Seen(upload, upload.bytes if upload.state == "storing" else None, elsewhere=True)
+    return Seen(upload, files.size(parts.blobs.scratch, upload.id))
 
 
 def give_up(parts: Parts, project_id: str, upload_id: str) -> None:

@@ -5,7 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 
+from ninfer_core.errors import NinferError
 from service.api import examples, tus, tus_described
 from service.api.parameters import CallerParam, GivenUpId, Paging, PartsParam, SubmitCaller, UploadId
 from service.api.problems import describe
@@ -21,12 +23,12 @@ from service.errors import (
     MediaTypeUnsupported,
     OffsetConflict,
     QuotaExceeded,
-    ServiceError,
     StorageFailed,
     TooSlow,
     TusVersionUnsupported,
     UploadBusy,
     UploadConflict,
+    UploadElsewhere,
     UploadGone,
     UploadHeaderMalformed,
     UploadNotFound,
@@ -97,8 +99,8 @@ async def begin(request: Request, parts: PartsParam, caller: SubmitCaller) -> Re
     if brings or not announced.bytes:
         try:
             headers["Upload-Offset"] = str(await receive(request, parts, upload, 0, checksum))
-        except ServiceError:
-            # Nobody was told of it, so that nobody can go on with it.
+        except (NinferError, ClientDisconnect):
+            # Nobody was told of it, so that nobody can go on with it, and its room would stay taken.
             await run_in_threadpool(ledger.give_up, parts, caller.project_id, upload.id)
             raise
     return Response(status_code=201, headers=headers)
@@ -133,7 +135,9 @@ def abilities_of_one(upload: UploadId, parts: PartsParam, _caller: CallerParam) 
     return Response(status_code=204, headers=tus.abilities(parts))
 
 
-@router.get("/{upload}", summary="An upload", responses=describe(UploadNotFound, InvalidRequest))
+@router.get(
+    "/{upload}", summary="An upload", responses=describe(UploadNotFound, UploadElsewhere, InvalidRequest)
+)
 def one(upload: UploadId, response: Response, parts: PartsParam, caller: CallerParam) -> UploadRead:
     """With its state. While it is `storing`, `Retry-After` says when to ask again."""
     seen = ledger.seen(parts, ledger.find(parts, caller.project_id, upload))
@@ -149,7 +153,14 @@ def one(upload: UploadId, response: Response, parts: PartsParam, caller: CallerP
     openapi_extra=tus_described.LOOK,
     responses={
         200: {"description": "`Upload-Offset` says where it goes on.", "content": {}},
-        **describe(TusVersionUnsupported, UploadNotFound, UploadGone, UploadConflict, InvalidRequest),
+        **describe(
+            TusVersionUnsupported,
+            UploadNotFound,
+            UploadGone,
+            UploadElsewhere,
+            UploadConflict,
+            InvalidRequest,
+        ),
     },
 )
 def look(request: Request, upload: UploadId, parts: PartsParam, caller: CallerParam) -> Response:
@@ -180,6 +191,7 @@ def look(request: Request, upload: UploadId, parts: PartsParam, caller: CallerPa
             UploadNotFound,
             UploadGone,
             UploadBusy,
+            UploadElsewhere,
             OffsetConflict,
             UploadConflict,
             BodyTooLarge,
@@ -210,6 +222,7 @@ async def go_on(request: Request, upload: UploadId, parts: PartsParam, caller: S
         if length is None:
             raise too_many(found.bytes)
         return Response(status_code=204, headers={"Upload-Offset": str(found.bytes)})
+    await run_in_threadpool(ledger.require_here, parts, found)
     after = await receive(request, parts, found, offset, checksum)
     return Response(status_code=204, headers={"Upload-Offset": str(after), **tus.expires(found)})
 

@@ -57,6 +57,9 @@ class UploadRead(Answer):
     offset: int | None = Field(
         description="Bytes that are here; null for parts, and where they are not on this machine."
     )
+    elsewhere: bool = Field(
+        description="Its bytes come in at another machine of the service, and go on there."
+    )
     digest: Digest | None = Field(description="As declared; of one that is stored, what it is.")
     part_bytes: int | None = Field(description="Of each part but the last, for parts.")
     error: UploadError | None = Field(description="Why it `failed`.")
@@ -84,6 +87,7 @@ class UploadRead(Answer):
                 "name": row.name,
                 "bytes": row.bytes,
                 "offset": seen.offset,
+                "elsewhere": seen.elsewhere,
                 "digest": None if row.sha256 is None else DIGEST_PREFIX + row.sha256,
                 "part_bytes": row.part_bytes,
                 "error": row.error,

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import httpx
 import pytest
 
 from service import links, pushing
@@ -168,6 +169,42 @@ def test_an_upload_that_is_gone_is_begun_again(api: World, client: Client, tmp_p
     (api.parts.blobs.scratch / "incoming" / Path(place).name).unlink()  # it lay on a machine that is no more
     assert push(client, path, How()).sent_bytes == 2 * MIB
     assert Path(place).name not in {one.name for one in incoming(api)}
+
+
+class Balancer(httpx.HTTPTransport):
+    """Sends requests to services by turns, or all of them to the last."""
+
+    def __init__(self, *services: World, turns: bool = True) -> None:
+        super().__init__()
+        self._services, self._turns, self._count = services, turns, 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """See httpx."""
+        self._count += 1
+        chosen = self._services[self._count % len(self._services) if self._turns else -1]
+        request.url = request.url.copy_with(port=httpx.URL(chosen.address).port)
+        return super().handle_request(request)
+
+
+@pytest.mark.parametrize("turns", [True, False])
+def test_the_file_of_an_upload_is_on_another_machine(tmp_path: Path, sqlite_url: str, turns: bool) -> None:
+    path, told = file(tmp_path, MIB, 8), list[str]()
+    content = path.read_bytes()
+    with world(tmp_path / "one", sqlite_url) as one, world(tmp_path / "other", sqlite_url) as other:
+        one.http.headers["Authorization"] = other.http.headers["Authorization"]
+        place = create(one, len(content), sha256=hashlib.sha256(content).hexdigest())
+        patch(one, place, 0, content[: MIB // 2])
+        with Client(one.address, other.token) as client:
+            client.http = httpx.Client(
+                base_url=one.address, headers=client.http.headers, transport=Balancer(one, other, turns=turns)
+            )
+            pushed = push(client, path, How(told=told.append, patience_seconds=30.0 if turns else 0.5))
+            client.http.close()
+        assert turns or any("the machine that has its upload is not met" in said for said in told)
+        # Where that machine is met, it goes on there; where it is not, it begins anew, and nothing is taken from there.
+        assert pushed.how == "tus"
+        assert one.call("GET", place).json()["state"] == ("stored" if turns else "receiving")
+        assert held(other if not turns else one, path)
 
 
 def test_a_file_that_is_written_meanwhile(api: World, client: Client, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 from tusclient.client import TusClient
 from tusclient.exceptions import TusUploadFailed
 
+from service.blobs import StoreFull
 from service.errors import UploadBusy
 from service.records import uploads
 from service.records.models import DEFAULT_PROJECT
@@ -172,6 +173,24 @@ def test_creation_with_the_first_bytes(api: World) -> None:
     wrong = {**BYTES, "Upload-Length": "9", **checksum("md5", b"x")}
     assert api.call("POST", "/v1/uploads", content=b"first", headers=wrong).status_code == 460
     assert incoming(api) == before
+
+
+def test_a_creation_that_comes_to_nothing_keeps_no_room(api: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_ones() -> set[str]:
+        return {item["id"] for item in api.call("GET", "/v1/uploads?limit=100").json()["items"]}
+
+    before = open_ones()
+    with begun(api, "/v1/uploads", 0, 9, b"abc", "POST", **{"Upload-Length": "9"}):
+        until(open_ones, lambda found: found != before)
+    until(open_ones, lambda found: found == before)  # its sender went, and never heard where it is
+
+    def full(*_: object) -> None:
+        raise StoreFull("cannot store content: no space left")
+
+    monkeypatch.setattr(ledger.files, "create", full)
+    answer = api.call("POST", "/v1/uploads", headers={**VERSION, "Upload-Length": "9"})
+    assert (answer.status_code, answer.json()["code"]) == (507, "storage_failed")
+    assert open_ones() == before
 
 
 def test_nothing_at_all_is_content_too(api: World) -> None:
@@ -433,6 +452,36 @@ def test_several_processes_on_one_folder(tmp_path: Path, sqlite_url: str) -> Non
         assert patch(other, place, 100, content[100:MIB]).status_code == 204
         assert patch(one, place, MIB, content[MIB:]).status_code == 204
         assert ended(one, place)["digest"] == f"sha256:{sha256(content)}"
+
+
+def test_machines_that_share_no_folder(tmp_path: Path, sqlite_url: str) -> None:
+    """Only the machine that has the file knows how far it is; another one says so, and takes nothing for lost."""
+    with world(tmp_path / "one", sqlite_url) as one, world(tmp_path / "other", sqlite_url) as other:
+        one.http.headers["Authorization"] = other.http.headers["Authorization"]
+        place = create(one, 10)
+        patch(one, place, 0, b"abcd")
+        for answer in (other.call("HEAD", place, headers=VERSION), patch(other, place, 4, b"x")):
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert other.call("GET", place).json()["code"] == "upload_elsewhere"
+        clear(other.parts.database, other.parts.blobs, other.parts.settings)
+        assert offset(one, place) == 4
+        listed = other.call("GET", "/v1/uploads").json()["items"]
+        assert [(item["offset"], item["elsewhere"]) for item in listed] == [(None, True)]
+        with one.parts.database.write() as session:
+            upload = uploads.locked(session, Path(place).name)
+            assert upload is not None
+            upload.state = "storing"  # it has all of its bytes, wherever they are
+        assert offset(other, place) == 10
+        assert other.call("GET", place).json()["state"] == "storing"
+        with one.parts.database.write() as session:
+            upload = uploads.locked(session, Path(place).name)
+            assert upload is not None
+            upload.expires_at = now() - timedelta(seconds=1)
+        clear(other.parts.database, other.parts.blobs, other.parts.settings)
+        assert other.call("GET", place).json()["error"]["code"] == "expired"
+        assert len(incoming(one)) == 1
+        clear(one.parts.database, one.parts.blobs, one.parts.settings)
+        assert incoming(one) == []
 
 
 def is_held(api: World, place: str) -> bool:

@@ -161,6 +161,21 @@ def _gone(api: World) -> httpx.Response:
     return api.call("HEAD", place, headers=VERSION)
 
 
+def _elsewhere(method: str) -> Provocation:
+    """Of an upload whose file is on another machine."""
+
+    def provoke(api: World) -> httpx.Response:
+        place = create(api, 10)
+        with api.parts.database.write() as session:
+            upload = uploads.locked(session, Path(place).name)
+            assert upload is not None
+            upload.place = NO_ID
+        given = {**BYTES, "Upload-Offset": "0"} if method == "PATCH" else VERSION
+        return api.call(method, place, headers=given, content=b"x" if method == "PATCH" else None)
+
+    return provoke
+
+
 def _full_in_s3(api: World) -> httpx.Response:
     """The quota is looked at before anything is asked of the store, which is not there."""
     settings = api.parts.settings.model_copy(
@@ -221,6 +236,7 @@ UPLOADS: Final[dict[tuple[str, str, str], Provocation]] = {
     **_named("head", ONE, "upload_not_found", VERSION),
     ("head", ONE, "tus_version_unsupported"): lambda api: api.call("HEAD", create(api, 10)),
     ("head", ONE, "upload_gone"): _gone,
+    **{(method.lower(), ONE, "upload_elsewhere"): _elsewhere(method) for method in ("HEAD", "GET", "PATCH")},
     ("head", ONE, "upload_conflict"): _of_parts("HEAD"),
     **_named("get", ONE, "upload_not_found"),
     **_named("delete", ONE, "upload_not_found"),
