@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import structlog
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from ninfer_core.errors import NinferError
@@ -27,7 +26,7 @@ from worker.errors import ContentMisread, LeftToOthers, MayPass, PlanChanged, Ro
 from worker.lanes import Lanes
 from worker.patience import passing, patiently
 from worker.preparing import Drafted, Store, Verification, open_draft, open_verification
-from worker.retries import code_of, persistently
+from worker.retries import code_of, persistently, told
 from worker.sessions import Sessions
 from worker.watch import Cancelled, Ticket, Watch, goes_on
 
@@ -202,9 +201,7 @@ class Context:
             if passing(error):
                 raise
             log.exception("job.broke", job=job_id)
-            # Without the statement and its values, which may be anything.
-            said = error.orig if isinstance(error, DBAPIError) else error
-            return self.fail(job_id, INTERNAL, f"{type(error).__name__}: {said}")
+            return self.fail(job_id, INTERNAL, told(error))
 
     def begin_anew(self, job_id: str, code: str, reason: str) -> Answer:
         """Let the job begin again from nothing, unless a newer version works on it or it has begun too often.

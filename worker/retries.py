@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from sqlalchemy.exc import DBAPIError
+
 from ninfer_core.errors import NinferError
 from worker.errors import MayPass
 
@@ -47,7 +49,17 @@ def may_pass(error: BaseException) -> bool:
 def code_of(error: BaseException) -> tuple[str, str]:
     """(code, detail) of what failed."""
     said = error.error if isinstance(error, MayPass) else error
-    return (said.code if isinstance(said, NinferError) else "internal"), str(said)
+    return (said.code, str(said)) if isinstance(said, NinferError) else ("internal", told(said))
+
+
+def told(error: BaseException) -> str:
+    """What clients hear of an error that nobody foresaw: no path, no statement and no values, which may be anything."""
+    said: object = error
+    if isinstance(error, DBAPIError):
+        said = error.orig
+    elif isinstance(error, OSError) and error.strerror is not None:
+        said = error.strerror
+    return f"{type(error).__name__}: {said}"
 
 
 def persistently(

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from ninfer_core.errors import CannotRead, CannotWrite
 from service.queue import job_workflow_id, shard_id
@@ -23,7 +24,7 @@ from tests.worker.sparse import push_sparse
 from worker import retries, sweep
 from worker.company import Company
 from worker.errors import MayPass
-from worker.retries import may_pass, persistently
+from worker.retries import code_of, may_pass, persistently
 from worker.sources import StoredFile
 from worker.sweep import Sweep, hand_on
 from worker.watch import Cancelled, Draining, Watch
@@ -60,6 +61,24 @@ class Away(CannotRead):
 )
 def test_what_may_pass(error: Exception, passes: bool) -> None:
     assert may_pass(error) is passes
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/srv/gate/incoming/x"),
+            "OSError: No space left on device",
+        ),
+        (
+            OperationalError("SELECT secret FROM tokens", {"x": "secret"}, Exception("it is away")),
+            "OperationalError: it is away",
+        ),
+        (ValueError("no"), "ValueError: no"),
+    ],
+)
+def test_what_clients_hear_names_no_path_and_no_statement(error: Exception, said: str) -> None:
+    assert code_of(error) == ("internal", said)
 
 
 @pytest.fixture
