@@ -71,12 +71,14 @@ def incoming(api: World) -> list[Path]:
     return sorted((api.parts.blobs.scratch / "incoming").iterdir())
 
 
-def begun(api: World, place: str, at: int, length: int, sent: bytes) -> socket.socket:
+def begun(
+    api: World, place: str, at: int, length: int, sent: bytes, method: str = "PATCH", **headers: str
+) -> socket.socket:
     """A connection in the middle of a PATCH: so many bytes are announced, and only these sent."""
     where = urlsplit(api.address)
     sender = socket.create_connection((where.hostname, where.port), timeout=10)
-    head = [f"PATCH {place} HTTP/1.1", "Host: here", f"Authorization: Bearer {api.token}"]
-    head += [f"{name}: {value}" for name, value in BYTES.items()]
+    head = [f"{method} {place} HTTP/1.1", "Host: here", f"Authorization: Bearer {api.token}"]
+    head += [f"{name}: {value}" for name, value in (BYTES | headers).items()]
     head += [f"Upload-Offset: {at}", f"Content-Length: {length}", "", ""]
     sender.sendall("\r\n".join(head).encode() + sent)
     return sender
