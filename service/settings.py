@@ -143,7 +143,7 @@ class Settings(BaseSettings):
     rate_limit: str = Field(
         default="6000/minute",
         pattern=_RATE,
-        description="Requests that one token may make of one process of the API: `6000/minute`, `20/second`.",
+        description="Requests that one token, or one address without any, may make of one process of the API: `6000/minute`, `20/second`.",
     )
     login_rate_limit: str = Field(
         default="30/minute",
@@ -163,7 +163,7 @@ class Settings(BaseSettings):
         default=None,
         ge=0,
         le=65535,
-        description="Port on which a worker tells its own metrics; none by default.",
+        description="Port on which a worker tells its own metrics, to anybody who reaches it where no `metrics_token` is set; none by default.",
     )
     metrics_host: str = Field(default="127.0.0.1", description="Address of that port.")
     trace_endpoint: str | None = Field(
@@ -173,7 +173,9 @@ class Settings(BaseSettings):
     shard_bytes: int = Field(
         default=256 << 20, ge=1, description="Bytes that one shard reads at most, where tasks can be parted."
     )
-    max_blob_bytes: int = Field(default=128 << 30, ge=1, description="Largest body of one blob.")
+    max_blob_bytes: int = Field(
+        default=128 << 30, ge=1, description="Most bytes of one blob, or of one upload in pieces."
+    )
     max_uploads: int = Field(
         default=8, ge=1, description="Uploads that are taken at a time; further ones wait, unread."
     )
