@@ -11,7 +11,9 @@ from typing import Any, Final, NoReturn
 
 import jwt
 import structlog
+from jwt.utils import base64url_decode
 
+from ninfer_core.strict_json import Json, Malformed, parse
 from service import auth
 from service.errors import Fault, IdentityRefused, InvalidRequest
 from service.issuers import ALGORITHMS, Issuers
@@ -19,6 +21,7 @@ from service.records import audit, trusts
 from service.records.database import Database
 from service.records.models import Trust
 from service.records.types import now
+from service.text import clean
 
 LIFETIME: Final = timedelta(hours=1)
 MOST_CHARACTERS: Final = 16_000  # of a signed identity
@@ -27,6 +30,7 @@ _REQUIRED: Final = ("exp", "iat", "iss", "aud", "sub")
 _SHOWN: Final = 80  # characters of a subject in the name of a token
 _NOTED: Final = ("repository", "ref", "workflow_ref", "job_workflow_ref", "environment", "run_id", "actor")
 _REST: Final = "*"
+_DEEPEST: Final = 16  # nesting of a header and of claims
 log = structlog.get_logger()
 
 
@@ -96,35 +100,48 @@ def _claimed(identity: str) -> tuple[str, str | None, str]:
     """Issuer, key id and algorithm as an identity says; nothing of it is proved. Raises: IdentityRefused."""
     if len(identity) > MOST_CHARACTERS:
         _refuse("it is too long")
-    try:
-        header = jwt.get_unverified_header(identity)
-        claims = jwt.decode(identity, options={"verify_signature": False})
-    except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+    segments = identity.split(".")
+    if len(segments) != 3:
+        _refuse("it is no JWT")
+    header, claims = map(_document, segments[:2])
+    if not isinstance(header, dict) or not isinstance(claims, dict):
         _refuse("it is no JWT")
     issuer, kid, algorithm = claims.get("iss"), header.get("kid"), header.get("alg")
-    if algorithm not in ALGORITHMS or "crit" in header:
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS or "crit" in header:
         _refuse("its algorithm is none of ours")
     if not isinstance(issuer, str) or not isinstance(kid, str | None):
         _refuse("it names no issuer")
-    return issuer, kid, str(algorithm)
+    return issuer, kid, algorithm
+
+
+def _document(segment: str) -> Json:
+    """What a segment says. Raises: IdentityRefused, also for what could be read in two ways, or not be stored."""
+    try:
+        found, problems = parse(base64url_decode(segment), _DEEPEST)
+    except (Malformed, ValueError):
+        _refuse("it is no JWT")
+    if problems:
+        _refuse("it is no plain JSON", problem=problems[0].kind)
+    return found
 
 
 def _granted(database: Database, claims: Mapping[str, Any], known: Sequence[tuple[Trust, str]]) -> Granted:
+    subject = clean(claims["sub"])
     fitting = [(trust, name) for trust, name in known if fits(trust, claims)]
     if not fitting:
-        _refuse("no trust fits its claims", issuer=claims["iss"], subject=str(claims["sub"])[:_SHOWN])
+        _refuse("no trust fits its claims", issuer=claims["iss"], subject=subject[:_SHOWN])
     if len({name for _, name in fitting}) > 1:
         fault = Fault("body", "$.project", "several projects trust this identity")
         raise InvalidRequest("Several projects trust this identity: name the one that is meant.", fault)
     # Of several the one that allows most, then the oldest.
     trust, name = max(fitting, key=lambda one: len(one[0].scopes.split()))
     expires = now() + LIFETIME
-    noted = {claim: str(claims[claim])[:200] for claim in _NOTED if claim in claims}
+    noted = {claim: clean(claims[claim])[:200] for claim in _NOTED if claim in claims}
     with database.write() as session:
         if trusts.locked(session, trust.id) is None:
             _refuse("the trust was just removed", issuer=claims["iss"])
-        made = auth.add_identity(session, trust, str(claims["sub"])[:_SHOWN], expires)
-        detail = {"trust": trust.id, "subject": str(claims["sub"])[:200], **noted}
+        made = auth.add_identity(session, trust, subject[:_SHOWN], expires)
+        detail = {"trust": trust.id, "subject": subject[:200], **noted}
         audit.add(session, trust.project_id, made.actor, "identity.admitted", made.row.id, detail)
     return Granted(made.secret, name, tuple(trust.scopes.split()), expires)
 

@@ -71,20 +71,20 @@ async def place(request: Request, parts: Parts) -> AsyncIterator[None]:
         yield
 
 
-async def text(request: Request, parts: Parts) -> bytes:
-    """The bytes of a JSON body. Raises: MediaTypeUnsupported, BodyTooLarge, TooSlow."""
-    settings = parts.settings
+async def text(request: Request, parts: Parts, most_bytes: int | None = None) -> bytes:
+    """The bytes of a JSON body; of a small one where `most_bytes` says so. Raises: MediaTypeUnsupported, BodyTooLarge, TooSlow."""
+    most = min(parts.settings.max_json_bytes, most_bytes or parts.settings.max_json_bytes)
     if not is_json(request):
         given = request.headers.get("content-type", "")
         fault = Fault("header", "Content-Type", f"{given!r} is not application/json")
         raise MediaTypeUnsupported("The body has to be JSON.", fault)
     require_identity(request)
-    require_length(request, settings.max_json_bytes)
+    require_length(request, most)
     content = bytearray()
     async for chunk in paced(request.stream(), parts):
         content += chunk
-        if len(content) > settings.max_json_bytes:
-            raise too_large(settings.max_json_bytes)
+        if len(content) > most:
+            raise too_large(most)
     return bytes(content)
 
 
@@ -172,9 +172,11 @@ def _resolved(whole: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     return whole["$defs"][name] if name else schema
 
 
-async def read(request: Request, parts: Parts, adapter: TypeAdapter[Model]) -> Body[Model]:
+async def read(
+    request: Request, parts: Parts, adapter: TypeAdapter[Model], most_bytes: int | None = None
+) -> Body[Model]:
     """The body of a request. Raises: what `text`, `parsed` and `fitting` raise."""
-    content = await text(request, parts)
+    content = await text(request, parts, most_bytes)
     depth = parts.settings.max_json_depth
     return await run_in_threadpool(lambda: fitting(adapter, parsed(content, depth)))
 

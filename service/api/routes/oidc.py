@@ -1,5 +1,7 @@
 """A signed identity in exchange for a token: the one address under /v1 that is for who has none."""
 
+from typing import Final
+
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
@@ -11,6 +13,7 @@ from service.api.schemas.access import IDENTITY, Granting
 from service.errors import IdentityRefused, Internal, RateLimited, Unavailable
 
 router = APIRouter(prefix="/v1/oidc", tags=["access"])
+_MOST_BYTES: Final = 64 << 10  # of a body of whoever it may be
 
 
 @router.post(
@@ -24,7 +27,8 @@ async def exchange(request: Request, parts: PartsParam) -> Granting:
     """The token lives for an hour. Its scopes are those of the trust that fits; whatever is wrong is answered alike."""
     address = address_of(request)
     parts.rates.require_few_failures(address)
-    sent = await body.read(request, parts, IDENTITY)
+    parts.rates.request(None, address)
+    sent = await body.read(request, parts, IDENTITY, _MOST_BYTES)
     async with parts.identities:
         try:
             granted = await run_in_threadpool(

@@ -11,7 +11,7 @@ import httpx
 import jwt
 import pytest
 
-from service import auth, issuers
+from service import auth, issuers, trusts
 from service.records import projects
 from service.records.models import Project
 from service.records.types import now
@@ -126,6 +126,11 @@ def refusals(ci: Issuer) -> dict[str, str]:
         ),
         "critical": jwt.encode(claims, private_key("RS256"), "RS256", {"kid": "one", "crit": ["exp"]}),
         "another algorithm than the key's": jwt.encode(claims, private_key("ES256"), "ES256", {"kid": "one"}),
+        "an algorithm that is no text": f"{spelled({'alg': ['RS256'], 'kid': 'one'})}.{payload}.{signature}",
+        "an issuer that is half a character": f"{header}.{spelled({**claims, 'iss': chr(0xD800)})}.{signature}",
+        "a subject that is half a character": ci.sign(sub="\ud800"),
+        "a reference that is half a character": ci.sign(ref="\ud800"),
+        "a claim given twice": twice(ci),
         "two parts": f"{header}.{payload}",
         "five parts": f"{good}.x.y",
         "nothing": "x",
@@ -135,6 +140,32 @@ def refusals(ci: Issuer) -> dict[str, str]:
         "a number": f"{spelled(1)}.{spelled(1)}.{signature}",
         "nested": f"{spelled({'alg': 'RS256'})}.{base64.urlsafe_b64encode(b'[' * 9_000).decode()}.{signature}",
     }
+
+
+def twice(ci: Issuer) -> str:
+    """Signed, with a repository that one reader takes and another one that the next does."""
+
+    class Twice(json.JSONEncoder):
+        def encode(self, o: Any) -> str:
+            whole = super().encode(o)
+            return f'{whole[:-1]},"repository":"{CLAIMS["repository"]}"}}' if "repository" in o else whole
+
+    claims = jwt.decode(ci.sign(repository="example/other"), options={"verify_signature": False})
+    return jwt.encode(claims, private_key("RS256"), "RS256", {"kid": "one"}, Twice)
+
+
+def test_what_an_identity_says_of_itself_is_harmless(made: World, ci: Issuer) -> None:
+    trusted(made, ci)
+    told = shown(made, ci.sign(sub="\0\x1b[2J\n\u202e" * 30, ref="\0" * 300, environment=10**30)).json()
+    you = made.call("GET", "/v1/project", headers={"Authorization": f"Bearer {told['token']}"}).json()["you"]
+    entry = made.call("GET", "/v1/audit", params={"action": "identity.admitted"}).json()["items"][0]
+    for said in (you["actor"], *map(str, entry["detail"].values())):
+        assert said.isprintable()
+    assert len(you["actor"]) < 200
+
+
+def test_a_body_of_somebody_unknown_is_small(made: World) -> None:
+    assert shown(made, "x", project="y" * 70_000).status_code == 413
 
 
 def test_nobody_else(made: World, ci: Issuer) -> None:
@@ -306,3 +337,10 @@ def test_the_preset_of_github(made: World) -> None:
     assert made.call("POST", "/v1/trusts", json=alone).status_code == 422
     listed = made.call("GET", "/v1/trusts").json()["items"]
     assert trust in listed
+
+
+def test_trusts_of_a_project_are_bounded(made: World, ci: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    trusted(made, ci)
+    monkeypatch.setattr(trusts, "_MOST", 1)
+    answer = made.call("POST", "/v1/trusts", json=ci.trust())
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
