@@ -8,13 +8,15 @@ from service import auth
 from service.auth import Caller, Session
 from service.errors import Unauthorized
 from service.parts import Parts
-from service.records import projects
+from service.records import projects, tokens
 from service.records.database import Database
+from service.records.types import now
 from service.scopes import READ
 
 Opened = TypeVar("Opened")
 
 ANONYMOUS: Final = "anonymous"
+AGAIN_SECONDS: Final = 5.0  # after which a stream asks whether its reader is still let in
 
 
 def bearer(parts: Parts, secret: str | None, address: str) -> Caller:
@@ -42,7 +44,16 @@ def visitor(parts: Parts, cookie: str | None, address: str) -> Caller:
 
 def log_in(parts: Parts, secret: str | None, address: str) -> Session:
     """A browser's session for who knows a token. Raises: Unauthorized, RateLimited."""
+    parts.rates.request(None, address)  # each leaves a line in the log, for good
     return _tried(parts, secret, address, auth.open_session)
+
+
+def lasts(parts: Parts, caller: Caller) -> bool:
+    """Whether who was let in still would be: for answers that go on for long."""
+    with parts.database.read() as session:
+        if caller.token_id is None:
+            return projects.by_id(session, caller.project_id) is not None
+        return tokens.lives(session, caller.project_id, caller.token_id, now())
 
 
 def _tried(

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import structlog
 
+from service.text import clean
+
 _REQUEST: Final = "request"
 # Nothing of ours logs these; what a library puts into an error is not ours. Tokens, signed identities, passwords in addresses.
 _SECRETS: Final = re.compile(
@@ -39,10 +41,10 @@ def configure(as_json: bool, **always: str) -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer()
+    renderers: list[structlog.typing.Processor] = (
+        [structlog.processors.JSONRenderer()]
         if as_json
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        else [_harmless, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
     )
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -56,7 +58,7 @@ def configure(as_json: bool, **always: str) -> None:
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info,
-                renderer,
+                *renderers,
             ],
         )
     )
@@ -65,6 +67,16 @@ def configure(as_json: bool, **always: str) -> None:
     root.setLevel(logging.INFO)
     for noisy in ("alembic", "dbos", "httpx", "opentelemetry", "uvicorn.error"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def _harmless(_logger: Any, _method: str, event: structlog.typing.EventDict) -> Any:
+    # JSON escapes by itself; as text, what a client named must not move a terminal's cursor or look like another line.
+    return {
+        name: "\n".join(map(clean, value.split("\n") if name == "exception" else [value]))
+        if isinstance(value, str)
+        else value
+        for name, value in event.items()
+    }
 
 
 class _Veiled(structlog.stdlib.ProcessorFormatter):

@@ -15,7 +15,9 @@ from fastapi import APIRouter, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
-from service.dashboard.access import Visiting
+from service import entry
+from service.auth import Caller
+from service.dashboard.access import Visiting, Visitor
 from service.dashboard.failures import PageRoute, missing
 from service.dashboard.progress import progress_line
 from service.dashboard.render import HEADERS, fragment
@@ -39,29 +41,35 @@ def of_run(visiting: Visiting, run_id: str) -> Response:
         run = runs.run(session, visiting.project_id, run_id)
     if run is None:
         raise missing("run")
-    return _stream(visiting.parts, visiting.project_id, [run.job_id])
+    return _stream(visiting, [run.job_id])
 
 
 @router.get("/jobs/events")
 def of_jobs(visiting: Visiting, job: Annotated[list[str], Query(max_length=MOST_JOBS)]) -> Response:
     """Several jobs of a list; those that are not there are left out."""
-    return _stream(visiting.parts, visiting.project_id, job)
+    return _stream(visiting, job)
 
 
-def _stream(parts: Parts, project_id: str, job_ids: Sequence[str]) -> Response:
+def _stream(visiting: Visitor, job_ids: Sequence[str]) -> Response:
     return StreamingResponse(
-        events(parts, project_id, job_ids), media_type="text/event-stream", headers=_STREAM_HEADERS
+        events(visiting.parts, visiting.caller, job_ids),
+        media_type="text/event-stream",
+        headers=_STREAM_HEADERS,
     )
 
 
-async def events(parts: Parts, project_id: str, job_ids: Sequence[str]) -> AsyncIterator[str]:
-    """What changes, until every job is final or the service closes; then `end`, or nothing more."""
+async def events(parts: Parts, caller: Caller, job_ids: Sequence[str]) -> AsyncIterator[str]:
+    """What changes, until every job is final; then `end`. Nothing more when the service closes or the session has ended."""
     yield f"retry: {RETRY_MILLISECONDS}\n\n"
     said: dict[str, str] = {}
     waiting = list(dict.fromkeys(job_ids))
-    quiet_since = time.monotonic()
+    quiet_since = asked = time.monotonic()
     while waiting and not parts.closing.is_set():
-        seen = await run_in_threadpool(_look, parts, project_id, waiting)
+        if time.monotonic() - asked >= entry.AGAIN_SECONDS:
+            asked = time.monotonic()
+            if not await run_in_threadpool(entry.lasts, parts, caller):
+                return
+        seen = await run_in_threadpool(_look, parts, caller.project_id, waiting)
         waiting = [id_ for id_ in waiting if id_ in seen and not seen[id_][0]]
         for id_, (_, data) in seen.items():
             if said.get(id_) != data:

@@ -159,8 +159,8 @@ def _shown(
 
 def _name(text: str) -> str:
     name = text.strip()
-    if not 1 <= len(name) <= _LONGEST_NAME:
-        raise InvalidRequest(f"Say what the token is for, in at most {_LONGEST_NAME} characters.")
+    if not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable():
+        raise InvalidRequest(f"Say what the token is for, in at most {_LONGEST_NAME} printable characters.")
     return name
 
 

@@ -49,12 +49,13 @@ def shown(url: str) -> str:
 def engine(url: str) -> Engine:
     """An engine; connections with the execution option `WRITE` may write. Raises: UnsupportedDatabase."""
     address = spelled(url)
+    # Errors name the statement and go to the log; what was to be stored does not.
     if address.get_backend_name() == "sqlite":
-        made = create_engine(address, connect_args={"timeout": _WAIT_SECONDS}, **_POOL)
+        made = create_engine(address, connect_args={"timeout": _WAIT_SECONDS}, hide_parameters=True, **_POOL)
         event.listen(made, "connect", _prepare_sqlite)
         event.listen(made, "begin", _begin_sqlite)
     else:
-        made = create_engine(address, pool_pre_ping=True, **_POOL)
+        made = create_engine(address, pool_pre_ping=True, hide_parameters=True, **_POOL)
         event.listen(made, "connect", _prepare_postgresql)
     return made
 

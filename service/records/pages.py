@@ -5,13 +5,15 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from service.records.errors import BadCursor
 
 T = TypeVar("T")
-Key = Callable[[Any], Any]  # of a JSON value; raises TypeError or ValueError for one that is no such key
+Key = Callable[
+    [Any], Any
+]  # of a JSON value; raises TypeError, ValueError or OverflowError for one that is no such key
 
 _MAX_CURSOR = 500
 _MAX_ORDINAL = 2**31 - 1
@@ -57,7 +59,7 @@ def decode(cursor: str | None, listing: str, *keys: Key) -> tuple[Any, ...] | No
         if not isinstance(found, list) or len(found) != 1 + len(keys) or found[0] != listing:
             raise ValueError(found)
         return tuple(key(value) for key, value in zip(keys, found[1:], strict=True))
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError, OverflowError, RecursionError):
         raise BadCursor from None
 
 
@@ -78,7 +80,7 @@ def identifier(value: Any) -> str:
 
 
 def metric(value: Any) -> float | None:
-    """A number, or none. Raises: TypeError, ValueError."""
+    """A number, or none. Raises: TypeError, ValueError, OverflowError."""
     if value is None:
         return None
     if type(value) not in (int, float):
@@ -90,8 +92,8 @@ def metric(value: Any) -> float | None:
 
 
 def moment(value: Any) -> datetime:
-    """A moment with its time zone. Raises: TypeError, ValueError."""
+    """A moment with its time zone, as UTC. Raises: TypeError, ValueError, OverflowError."""
     found = datetime.fromisoformat(value)
     if found.tzinfo is None:
         raise ValueError(value)
-    return found
+    return found.astimezone(UTC)

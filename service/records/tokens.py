@@ -63,6 +63,12 @@ def find(session: Session, sha256: str, now: datetime) -> Token | None:
     return session.scalar(query.where(Token.sha256 == sha256, lives, Project.deleted_at.is_(None)))
 
 
+def lives(session: Session, project_id: str, id_: str, now: datetime) -> bool:
+    """Whether a token still opens its project."""
+    found = by_id(session, project_id, id_)
+    return found is not None and find(session, found.sha256, now) is not None
+
+
 def by_id(session: Session, project_id: str, id_: str, *, lock: bool = False) -> Token | None:
     """A token of the project by what it is called; with `lock` nobody else removes it before the end of the transaction."""
     query = select(Token).where(Token.project_id == project_id, Token.id == id_)

@@ -11,9 +11,10 @@ from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from service import jobs
+from service import entry, jobs
 from service.api.parameters import CallerParam, DoneJobId, PartsParam
 from service.api.problems import describe
+from service.auth import Caller
 from service.errors import InvalidRequest, JobNotFound
 from service.parts import Parts
 from service.records.models import JobEvent
@@ -61,14 +62,14 @@ async def events(
     first, ended = await run_in_threadpool(jobs.events, parts, caller.project_id, job, begin)
     if ended and not first:
         return Response(status_code=204)
-    stream = _stream(parts, caller.project_id, job, begin, first, ended)
+    stream = _stream(parts, caller, job, begin, first, ended)
     return EventSourceResponse(stream, headers=_HEADERS)
 
 
 async def _stream(
-    parts: Parts, project_id: str, job_id: str, after: int, found: Sequence[JobEvent], ended: bool
+    parts: Parts, caller: Caller, job_id: str, after: int, found: Sequence[JobEvent], ended: bool
 ) -> AsyncIterator[bytes]:
-    said = time.monotonic()
+    said = asked = time.monotonic()
     while True:
         for event in found:
             yield written(event)
@@ -79,7 +80,11 @@ async def _stream(
             yield KEEPALIVE_COMMENT
             said = time.monotonic()
         await asyncio.sleep(POLL_SECONDS)
-        found, ended = await run_in_threadpool(jobs.events, parts, project_id, job_id, after)
+        if time.monotonic() - asked >= entry.AGAIN_SECONDS:
+            asked = time.monotonic()
+            if not await run_in_threadpool(entry.lasts, parts, caller):
+                return
+        found, ended = await run_in_threadpool(jobs.events, parts, caller.project_id, job_id, after)
 
 
 def written(event: JobEvent) -> bytes:

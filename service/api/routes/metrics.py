@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service import metrics
-from service.api.parameters import PartsParam
+from service.api.parameters import PartsParam, address_of
 from service.api.problems import describe
-from service.auth import authenticate
-from service.errors import RouteNotFound, Unauthorized
+from service.entry import bearer
+from service.errors import RateLimited, RouteNotFound, Unauthorized
 from service.lanes import LANES
 from service.parts import Parts
 from service.records import gauges, lanes
@@ -44,19 +44,19 @@ def read_metrics(parts: PartsParam, request: Request) -> Response:
     with `metrics_open`, none is needed. For anybody else there is nothing here.
     """
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    _require(parts, token.strip() if scheme.lower() == "bearer" else None)
+    _require(parts, token.strip() if scheme.lower() == "bearer" else None, address_of(request))
     registry = CollectorRegistry()
     registry.register(_Gauges(parts))
     return Response(metrics.exposition(registry), media_type=metrics.MEDIA_TYPE)
 
 
-def _require(parts: Parts, token: str | None) -> None:
+def _require(parts: Parts, token: str | None, address: str) -> None:
     if metrics.may_read(parts.settings, token):
         return
     if parts.settings.metrics_token is None and token is not None:
         try:
-            caller = authenticate(parts.database, token)
-        except Unauthorized:
+            caller = bearer(parts, token, address)
+        except (Unauthorized, RateLimited):  # a failed try as anywhere else; and there is nothing here
             caller = None
         if caller is not None and caller.project_id == DEFAULT_PROJECT and caller.may(ADMIN):
             return

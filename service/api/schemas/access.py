@@ -13,8 +13,9 @@ from service.projects import View
 from service.records.models import Audit, Token, Trust
 from service.scopes import SCOPES, Scope
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=100)]
-Words = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+_PLAIN = r"^[^\x00-\x1f\x7f]+$"  # no control characters: rows and logs have these on one line
+Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=_PLAIN)]
+Words = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_PLAIN)]
 Claim = Words | bool | int
 Scopes = Annotated[tuple[Scope, ...], Field(min_length=1, max_length=len(SCOPES), strict=False)]
 # What signs in without a person makes no tokens and trusts nobody.

@@ -95,6 +95,8 @@ def test_a_token_gives_no_more_and_for_no_longer_than_it_has(fresh: World) -> No
         {"scopes": ["root"]},
         {"name": ""},
         {"name": "x" * 101},
+        {"name": "a\0"},  # two characters in a row of PostgreSQL
+        {"name": "a\nb"},
         {"expires_in_days": 0},
         {"more": 1},
     ],
@@ -149,6 +151,15 @@ def test_a_token_has_its_limit_and_others_have_theirs(parts: Parts) -> None:
         entry.bearer(parts, one, "192.0.2.2")
     assert 1 <= int(caught.value.headers["Retry-After"]) <= 86_400
     entry.bearer(parts, two, "192.0.2.1")
+
+
+def test_logging_in_has_its_limit_too(parts: Parts) -> None:
+    """Each session leaves a line in the log that nobody takes away."""
+    token = auth.new_token(parts.database)
+    for _ in range(3):
+        entry.log_in(parts, token, "192.0.2.1")
+    with pytest.raises(RateLimited):
+        entry.log_in(parts, token, "192.0.2.1")
 
 
 def test_failed_tries_of_an_address(parts: Parts) -> None:

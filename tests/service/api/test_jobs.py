@@ -359,6 +359,18 @@ def test_a_quiet_stream_shows_that_it_lives_and_ends_with_the_service(
     assert text.startswith("event: state\n")
 
 
+def test_a_stream_ends_with_the_token_that_opened_it(api: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.entry.AGAIN_SECONDS", 0.0)
+    job = start(api, VERIFY).json()["id"]
+    made = api.call("POST", "/v1/tokens", json={"name": "x", "scopes": ["read"]}).json()
+    headers = {"Authorization": f"Bearer {made['token']}"}
+    with api.http.stream("GET", f"/v1/jobs/{job}/events", headers=headers) as answer:
+        pieces = answer.iter_text()
+        assert next(pieces).startswith("event: state")
+        assert api.call("DELETE", f"/v1/tokens/{made['id']}").status_code == 204
+        assert list(pieces) == []
+
+
 def test_an_artifact_of_another_project_is_not_here(fresh: World) -> None:
     ready(fresh)
     from service.records.models import Project

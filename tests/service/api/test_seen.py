@@ -4,12 +4,14 @@ import io
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import structlog
 from prometheus_client.parser import text_string_to_metric_families
 
-from service import logs, metrics
+from service import auth, logs, metrics
+from service.errors import RateLimited
 from service.records.models import DEFAULT_PROJECT, Job, Upload, Worker
 from service.records.types import new_id, now
 from tests.service.api.world import World, world
@@ -103,6 +105,21 @@ def test_lines_hide_what_looks_like_a_secret(lines: io.StringIO, secret: str) ->
     assert "CANARY" not in text
 
 
+def test_a_line_for_a_person_cannot_be_forged(lines: io.StringIO) -> None:
+    logs.configure(False)
+    handler = logging.getLogger().handlers[0]
+    assert isinstance(handler, logging.StreamHandler)
+    handler.setStream(lines)
+    try:
+        raise ValueError("\x1b[2J")
+    except ValueError:
+        structlog.get_logger().exception("failed", project="\0\x1b]0;x\x07\u2028\u202e")
+    logging.getLogger("somebody").error("of %s", "a\n2026-12-01 [error] b")
+    text = lines.getvalue()
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert "2026-12-01 [error] b" in text.splitlines()[-1] != "2026-12-01 [error] b"
+
+
 def test_metrics_count_routes_and_codes_not_paths(api: World) -> None:
     def counted() -> tuple[float, float, float]:
         text = api.call("GET", "/metrics").text
@@ -181,7 +198,7 @@ def test_metrics_tell_queue_workers_and_uploads(fresh: World) -> None:
     assert fresh.call("GET", "/readyz").json() == {"status": "ok", "warnings": []}
 
 
-def test_who_may_read_the_metrics(tmp_path: Path, sqlite_url: str) -> None:
+def test_who_may_read_the_metrics(tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def asked(made: World, token: str | None) -> int:
         headers = {"Authorization": "" if token is None else f"Bearer {token}"}
         answer = made.http.get("/metrics", headers={**headers, "X-Request-Id": "same"})
@@ -192,6 +209,10 @@ def test_who_may_read_the_metrics(tmp_path: Path, sqlite_url: str) -> None:
 
     with world(tmp_path / "a", sqlite_url) as made:
         assert [asked(made, token) for token in (None, "x", made.token)] == [404, 404, 200]
+        other = auth.new_token(made.parts.database)
+        monkeypatch.setattr(made.parts.rates, "require_few_failures", Mock(side_effect=RateLimited("no")))
+        # Tries here are counted like others; a token that opened something before is still heard.
+        assert [asked(made, token) for token in (other, made.token)] == [404, 200]
     with world(tmp_path / "b", sqlite_url, metrics_token="m" * 20) as made:
         assert [asked(made, token) for token in (None, made.token, "m" * 19, "m" * 20)] == [
             404,

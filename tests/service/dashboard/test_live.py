@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from service import auth
 from service.dashboard import live
 from tests.service.dashboard.app import Served
 from tests.service.dashboard.conftest import World
@@ -82,6 +83,17 @@ def test_streams_end_when_the_service_closes(empty: Served) -> None:
         events = heard(response)
         next(events)
         threading.Timer(0.1, empty.parts.closing.set).start()
+        assert list(events) == []
+
+
+def test_streams_end_with_the_session(empty: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.entry.AGAIN_SECONDS", 0.0)
+    seed = Seed(empty.parts.database)
+    run = seed.run(seed.artifact("a.ninfer", tensor_names(5)), "queued")
+    with empty.visitor() as client, client.stream("GET", f"/runs/{run.id}/events") as response:
+        events = heard(response)
+        next(events)
+        auth.close_session(empty.parts.database, client.headers["Cookie"].partition("=")[2])
         assert list(events) == []
 
 

@@ -90,10 +90,13 @@ def test_malformed(cursor: str) -> None:
         (pages.identifier, "x'; DROP TABLE jobs"),
         (pages.metric, "1"),
         (pages.metric, True),
+        (pages.metric, 10**320),
         (pages.metric, float("nan")),
         (pages.moment, 1),
         (pages.moment, "yesterday"),
         (pages.moment, "2026-11-30T00:00:00"),
+        (pages.moment, "0001-01-01T00:00:00+14:00"),
+        (pages.moment, "9999-12-31T23:59:59-14:00"),
     ],
 )
 def test_keys_of_another_kind(key: pages.Key, value: Any) -> None:
