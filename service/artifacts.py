@@ -11,7 +11,7 @@ from ninfer_core.identity import artifact_digest
 from ninfer_core.opening import ENTRY_SUFFIX, ArtifactKind
 from ninfer_core.sources.checkpoint import INDEX_SUFFIX, SUFFIX, detect
 from service.blobs import BlobFiles
-from service.contents import NamedDigest, Stored, named_files
+from service.contents import NamedDigest, Stored, look, named_files
 from service.errors import ArtifactKindConflict, ArtifactNotFound, EntryUnclear, Fault
 from service.lanes import INTERACTIVE
 from service.parts import Parts
@@ -34,8 +34,9 @@ def push(
 
     Raises: TooManyFiles, InvalidRequest, BlobsMissing, EntryUnclear, ArtifactKindConflict.
     """
+    lost = look(parts, project_id, files)
     with parts.database.write() as session:
-        found = named_files(parts, session, project_id, files)
+        found = named_files(session, project_id, files, lost)
         entry = entry_of(parts, kind, {file.name: file.sha256 for file in found})
         row = Artifact(
             id=new_id(),

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import structlog
 
-from service import jobs, provenance
+from service import contents, jobs, provenance
 from service.errors import CampaignNotFound, CampaignRunning, Fault, ServiceError
 from service.job_requests import Sample, Terms, Verify, settled
 from service.job_targets import named_target, recipe_of, stored_recipe
@@ -148,8 +148,9 @@ def _require_askable(parts: Parts, project_id: str, request: Verify) -> None:
     named = named_target(parts, project_id, request)
     given = recipe_of(parts, project_id, request)
     recipe = stored_recipe(parts, project_id, given, named.contract) if isinstance(given, str) else None
+    lost = contents.lost(parts, project_id, request.inputs.values())
     with parts.database.write() as session:  # which writes nothing, and holds content for a moment
-        settled(parts, session, project_id, request, recipe, named.name)
+        settled(session, project_id, request, recipe, named.name, lost)
 
 
 def _placed(error: ServiceError, within: str) -> ServiceError:

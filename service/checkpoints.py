@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ninfer_core.identity import artifact_digest
-from service.contents import NamedDigest, named_files
+from service.contents import NamedDigest, look, named_files
 from service.errors import CheckpointNotFound
 from service.parts import Parts
 from service.records import content
@@ -28,8 +28,9 @@ def push(
     What a recipe reads of it is decided when a job binds the two: any files may lie beside the weights.
     Raises: TooManyFiles, InvalidRequest, BlobsMissing.
     """
+    lost = look(parts, project_id, files)
     with parts.database.write() as session:
-        found = sorted(named_files(parts, session, project_id, files), key=lambda file: file.name)
+        found = sorted(named_files(session, project_id, files, lost), key=lambda file: file.name)
         row = Checkpoint(
             id=new_id(),
             project_id=project_id,

@@ -126,16 +126,24 @@ def find_blob(parts: "Parts", project_id: str, digest: str) -> Blob:
     return blob
 
 
-def named_files(
-    parts: "Parts", session: Session, project_id: str, files: Sequence[NamedDigest]
-) -> list[FileDigest]:
-    """The files with their sizes. Raises: TooManyFiles, InvalidRequest for names, BlobsMissing for content."""
+def look(parts: "Parts", project_id: str, files: Sequence[NamedDigest]) -> frozenset[str]:
+    """`lost` of files, before the transaction in which `named_files` names them.
+
+    Raises: TooManyFiles, InvalidRequest for names, StoreAway.
+    """
     max_files = parts.settings.max_files
     if len(files) > max_files:
         fault = Fault("body", "$.files", f"{len(files):,} files; at most {max_files:,} are taken")
         raise TooManyFiles(f"{len(files):,} files are more than {max_files:,}.", fault)
     require_names([file.name for file in files])
-    held = held_content(parts, session, project_id, {file.digest for file in files})
+    return lost(parts, project_id, {file.digest for file in files})
+
+
+def named_files(
+    session: Session, project_id: str, files: Sequence[NamedDigest], lost: frozenset[str]
+) -> list[FileDigest]:
+    """The files with their sizes; `lost` is what `look` gave. Raises: BlobsMissing."""
+    held = held_content(session, project_id, {file.digest for file in files}, lost)
     missing = [
         Fault("body", f"$.files[{index}].digest", f"this project does not hold {file.digest}")
         for index, file in enumerate(files)
@@ -150,14 +158,28 @@ def named_files(
     ]
 
 
+def lost(parts: "Parts", project_id: str, digests: Iterable[str]) -> frozenset[str]:
+    """The sha256 of what the project holds and the store does not, asked before a transaction: a store may be slow.
+
+    What is there now is there as long as a project's row says so: whoever makes such a row has looked, and a collector
+    removes no bytes while there is one. So within the transaction the rows alone are looked at again. Raises: StoreAway.
+    """
+    with parts.database.read() as session:
+        rows = content.find_blobs(session, project_id, _shas(digests))
+    wanted = {sha256: row.bytes for sha256, row in rows.items()}
+    return frozenset(wanted) - parts.blobs.held(wanted)
+
+
 def held_content(
-    parts: "Parts", session: Session, project_id: str, digests: Iterable[str]
+    session: Session, project_id: str, digests: Iterable[str], lost: frozenset[str]
 ) -> dict[str, Blob]:
-    """What of this the project holds and the store has not lost, by sha256; it stays until the transaction ends."""
-    shas = [digest.removeprefix(DIGEST_PREFIX) for digest in digests]
-    rows = content.find_blobs(session, project_id, shas, hold=True)
-    there = parts.blobs.held({sha256: row.bytes for sha256, row in rows.items()})
-    return {sha256: row for sha256, row in rows.items() if sha256 in there}
+    """What of this the project holds and is not `lost`, by sha256; it stays until the transaction ends."""
+    rows = content.find_blobs(session, project_id, _shas(digests), hold=True)
+    return {sha256: row for sha256, row in rows.items() if sha256 not in lost}
+
+
+def _shas(digests: Iterable[str]) -> list[str]:
+    return [digest.removeprefix(DIGEST_PREFIX) for digest in digests]
 
 
 def require_names(names: Sequence[str]) -> None:

@@ -24,7 +24,6 @@ from service.errors import (
     ReferenceUnknown,
 )
 from service.lanes import INTERACTIVE, Lane
-from service.parts import Parts
 from service.records import content
 from service.records.models import Artifact
 
@@ -93,17 +92,17 @@ class Convert:
 
 
 def settled(
-    parts: Parts,
     session: Session,
     project_id: str,
     request: Verify | Convert,
     recipe: core.Recipe | None,
     target: str | None,
+    lost: frozenset[str],
 ) -> tuple[dict[str, Any], str | None]:
     """The request as workflows read it, and the id of the artifact to verify.
 
     `recipe` is the one that it names, None too where `auto` found none, which is kept as it was asked for; `target` is
-    the digest of the one that it names, or `auto`.
+    the digest of the one that it names, or `auto`; `lost` is `contents.lost` of its inputs.
 
     Raises: CheckUnknown, ReferenceUnknown, BlobsMissing, RecipeMismatch, InvalidRequest.
     """
@@ -111,7 +110,7 @@ def settled(
     if isinstance(request, Verify):
         _require_sense(request)
     _require_checkpoints(session, project_id, request.checkpoints)
-    _require_inputs(parts, session, project_id, request.inputs)
+    _require_inputs(session, project_id, request.inputs, lost)
     whole: dict[str, Any] = {"type": request.type}
     if isinstance(request, Verify) and artifact is not None:
         # As on the command line, half of what parity needs leaves it asked and unchecked; a slip of names does not.
@@ -209,8 +208,10 @@ def _require_checkpoints(session: Session, project_id: str, checkpoints: Mapping
         raise ReferenceUnknown(f"{len(faults)} of {len(checkpoints)} checkpoints are not here.", *faults)
 
 
-def _require_inputs(parts: Parts, session: Session, project_id: str, inputs: Mapping[str, str]) -> None:
-    held = held_content(parts, session, project_id, inputs.values())
+def _require_inputs(
+    session: Session, project_id: str, inputs: Mapping[str, str], lost: frozenset[str]
+) -> None:
+    held = held_content(session, project_id, inputs.values(), lost)
     faults = [
         Fault("body", json_path(("inputs", name)), f"this project does not hold {digest}")
         for name, digest in inputs.items()

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from ninfer_core.identity import DIGEST_PREFIX
 from ninfer_core.targets import AUTO
-from service import admission, imports, recipes, scheme_checks, selfchecks
+from service import admission, contents, imports, recipes, scheme_checks, selfchecks
 from service.comparisons import Compare
 from service.comparisons import settled as settled_comparison
 from service.errors import Fault, IdempotencyKeyReused, JobNotFound
@@ -110,6 +110,8 @@ def create(
     elif isinstance(request, Verify | Convert):
         job, admitted = _new(parts, asking, request)
     else:
+        named = scheme_checks.digests(request) if isinstance(request, CheckScheme) else ()
+        lost = contents.lost(parts, project_id, named)
         with parts.database.write() as session:
             if isinstance(request, Compare):
                 whole, compared = settled_comparison(session, project_id, request)
@@ -119,7 +121,8 @@ def create(
             elif isinstance(request, Fetch):
                 job = _add(session, asking, imports.settled(parts.settings, request), None)
             else:
-                job = _add(session, asking, scheme_checks.settled(parts, session, project_id, request), None)
+                whole = scheme_checks.settled(parts, session, project_id, request, lost)
+                job = _add(session, asking, whole, None)
             admitted = admission.admit(session, parts.settings, project_id)
     admission.put_in_line(parts, admitted)
     return job
@@ -147,8 +150,9 @@ def _new(parts: Parts, asking: Asking, request: Verify | Convert) -> tuple[Job, 
     recipe = draft.recipe if draft is not None else None
     if isinstance(given, str):
         recipe = stored_recipe(parts, project_id, given, named.contract)
+    lost = contents.lost(parts, project_id, request.inputs.values())
     with parts.database.write() as session:
-        whole, artifact_id = settled(parts, session, project_id, request, recipe, named.name)
+        whole, artifact_id = settled(session, project_id, request, recipe, named.name, lost)
         if draft is not None:
             recipes.keep(session, project_id, draft)
         job = _add(session, asking, whole, artifact_id)

@@ -74,11 +74,18 @@ class SchemeCheckView:
         return self.check.verdict is not None and self.job.state in ANSWERED
 
 
-def settled(parts: Parts, session: Session, project_id: str, request: CheckScheme) -> dict[str, Any]:
-    """The request as the workflow reads it. Raises: InvalidRequest, BlobsMissing."""
+def digests(request: CheckScheme) -> list[str]:
+    """Of every content that it names."""
+    return [digest for _, digest in _named(request)]
+
+
+def settled(
+    parts: Parts, session: Session, project_id: str, request: CheckScheme, lost: frozenset[str]
+) -> dict[str, Any]:
+    """The request as the workflow reads it; `lost` is `contents.lost` of its digests. Raises: InvalidRequest, BlobsMissing."""
     whole = _of_struct(request) if request.struct is not None else _of_form(request)
     named = dict(_named(request))
-    held = held_content(parts, session, project_id, named.values())
+    held = held_content(session, project_id, named.values(), lost)
     faults = [
         Fault("body", path, f"this project does not hold {digest}")
         for path, digest in named.items()

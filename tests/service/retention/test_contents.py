@@ -170,7 +170,7 @@ def test_every_content_that_a_check_names_is_noted(parts: Parts) -> None:
         source=given["source"].digest,
     )
     with parts.database.write() as session:
-        whole = scheme_checks.settled(parts, session, P, request)
+        whole = scheme_checks.settled(parts, session, P, request, frozenset())
     assert jobs.contents_of(whole) == {item.sha256 for item in given.values()}
 
 
