@@ -193,6 +193,7 @@ class Context:
         except (PlanChanged, ContentMisread) as error:
             return self.begin_anew(job_id, error.code, str(error))
         except (NinferError, MayPass) as error:
+            log.info("job.failed", job=job_id, error=str(error))
             return self.fail(job_id, *code_of(error))
         except MemoryError:
             log.exception("job.out_of_memory", job=job_id)

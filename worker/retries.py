@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from sqlalchemy.exc import DBAPIError
 
-from ninfer_core.errors import NinferError
+from ninfer_core.errors import CannotWrite, NinferError
 from worker.errors import MayPass
 
 T = TypeVar("T")
@@ -49,6 +49,9 @@ def may_pass(error: BaseException) -> bool:
 def code_of(error: BaseException) -> tuple[str, str]:
     """(code, detail) of what failed."""
     said = error.error if isinstance(error, MayPass) else error
+    if isinstance(said, CannotWrite) and isinstance(said.__cause__, OSError):
+        # Its own words name the folder, which is for the log: where content lies is none of a client's business.
+        return said.code, f"cannot store content: {said.__cause__.strerror}"
     return (said.code, str(said)) if isinstance(said, NinferError) else ("internal", told(said))
 
 

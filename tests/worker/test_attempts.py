@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from ninfer_core.errors import CannotRead, CannotWrite
+from service.blobs.errors import not_written
 from service.queue import job_workflow_id, shard_id
 from service.records import attempts, jobs, models
 from service.records.types import now
@@ -79,6 +80,14 @@ def test_what_may_pass(error: Exception, passes: bool) -> None:
 )
 def test_what_clients_hear_names_no_path_and_no_statement(error: Exception, said: str) -> None:
     assert code_of(error) == ("internal", said)
+
+
+def test_what_clients_hear_of_a_store_names_no_path() -> None:
+    cause = OSError(errno.EACCES, "Permission denied", "/srv/gate/work/x")
+    error = not_written(cause, "/srv/gate/work")
+    error.__cause__ = cause
+    assert "/srv/gate" in str(error)
+    assert code_of(error) == ("cannot_write", "cannot store content: Permission denied")
 
 
 @pytest.fixture
