@@ -3,7 +3,10 @@
 import hashlib
 import os
 import random
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import httpx
 import pytest
 
 from service import imports, jobs
+from service.blobs import open_store
 from service.errors import ImportRefused
 from service.imports import Fetch
 from service.records import uploads as upload_rows
@@ -21,7 +25,7 @@ from service.uploads.part_store import store_of
 from tests.s3 import S3Server
 from tests.worker.inside import follow, inside
 from tests.worker.material import Material
-from tests.worker.rig import PROJECT, Rig, rig
+from tests.worker.rig import PROJECT, Rig, rig, until
 from worker.context import Context
 from worker.workflows import imports as workflow
 
@@ -276,6 +280,39 @@ def test_an_upload_that_is_given_up_while_it_is_stored_is_no_import(
     assert (job.state, job.error) == ("cancelled", None)
     with in_s3.parts.database.read() as session:
         assert upload_rows.held_bytes(session, PROJECT) == 0
+
+
+@pytest.mark.parametrize("what", ["parts", "import"])
+def test_cancelled_while_the_store_is_slow(
+    what: str, tmp_path: Path, s3: S3Server, s3_settings: dict[str, Any]
+) -> None:
+    """However long it takes to put a file there: who waits for that is told within two seconds, and nothing is kept."""
+    body = content(2 * (8 << 20), 12)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "weights").write_bytes(body)
+    given = {"upload_part_bytes": 4 * PART, "import_roots": (tmp_path / "models",)}
+    with rig(tmp_path / "data", **given, **s3_settings) as made:
+        if what == "parts":
+            upload = in_parts(made, body)
+            found = parts.complete(made.parts, PROJECT, upload.id)
+            job_id = jobs.store_upload(made.parts, PROJECT, found, "tests").id
+        else:
+            job_id = made.job(Fetch(str(tmp_path / "models")))
+        slow = s3.fail(seconds=4.0, method="PUT", key="/blobs/")
+        with inside(made) as bare, ThreadPoolExecutor(1) as pool:
+            blobs = open_store(made.settings, bare.watch.check)  # as a worker's
+            context = replace(bare, store=replace(bare.store, blobs=blobs))
+            context.watch.start()
+            working = pool.submit(follow, context, job_id)
+            until("something is put", lambda: slow.seen > 0)
+            began = time.monotonic()
+            jobs.cancel(made.parts, PROJECT, job_id)
+            working.result(20)
+            took = time.monotonic() - began
+            context.watch.stop()
+        assert made.row(job_id).state == "cancelled"
+        assert took < 2
+        assert not made.parts.blobs.holds(digest(body).removeprefix("sha256:"), len(body))
 
 
 def test_a_conversion_over_quota_makes_nothing(made: Rig, material: Material) -> None:
