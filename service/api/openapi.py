@@ -18,9 +18,10 @@ from service.scopes import ADMIN, READ, Scope
 DESCRIPTION: Final = """\
 Says of a file of quantized model weights whether it is right, proves it value by value, and remembers how it was made.
 
-Push content (`/v1/blobs`), name it as an artifact or a checkpoint, and start a job. Every request under `/v1` needs
-`Authorization: Bearer TOKEN`. Lists come in pages: give `next` as `cursor`. Every refusal is a problem document with a
-stable `code`. Members may be added to answers; members that a request may not have are refused.
+Push content (`/v1/blobs`), name it as an artifact or a checkpoint, and start a job. Requests under `/v1` need
+`Authorization: Bearer TOKEN`, but for `POST /v1/oidc/token`, and for reading where the settings name a project for it.
+Lists come in pages: give `next` as `cursor`. Every refusal is a problem document with a stable `code`. Members may be
+added to answers; members that a request may not have are refused.
 """
 _UNSAID: Final = "Successful Response"
 _METHODS: Final = ("get", "put", "post", "delete", "patch", "head", "options")

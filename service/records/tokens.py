@@ -122,11 +122,6 @@ def remove_with_children(session: Session, project_id: str, id_: str) -> int:
     return len(gone.all())
 
 
-def remove_all(session: Session, project_id: str) -> None:
-    """Forget every token and session of a project."""
-    session.execute(delete(Token).where(Token.project_id == project_id))
-
-
 def remove_expired(session: Session, now: datetime) -> int:
     """Forget the tokens that have expired; how many there were."""
     gone = session.scalars(delete(Token).where(Token.expires_at <= now).returning(Token.sha256))

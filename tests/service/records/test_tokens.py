@@ -44,8 +44,6 @@ def test_removed(database: Database) -> None:
         tokens.remove(session, sha(3))
         tokens.remove(session, sha(3))
         assert tokens.find(session, sha(3), moment) is None
-        tokens.remove_all(session, P)
-        assert tokens.find(session, sha(1), moment) is None
         assert tokens.find(session, sha(4), moment) is not None
 
 
