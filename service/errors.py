@@ -294,6 +294,18 @@ class UploadElsewhere(ServiceError):
         )
 
 
+class TooManyUploads(ServiceError):
+    """One more upload than a project may have open."""
+
+    code = "too_many_uploads"
+    status = 409
+    title = "The project has too many open uploads"
+    help = (
+        "GET /v1/uploads lists them; finish some, or give them up with DELETE. `max_open_uploads` of the service's "
+        "settings is the limit."
+    )
+
+
 class OffsetConflict(ServiceError):
     """Bytes for another place than the one where the upload goes on."""
 
@@ -659,6 +671,7 @@ ERRORS: Final[tuple[type[ServiceError], ...]] = (
     UploadNotFound,
     UploadGone,
     UploadBusy,
+    TooManyUploads,
     OffsetConflict,
     UploadConflict,
     TusVersionUnsupported,

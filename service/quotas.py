@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from service.errors import QuotaExceeded
+from service.errors import QuotaExceeded, TooManyUploads
 from service.records import uploads
 from service.records.models import Project
 from service.settings import Settings
@@ -42,16 +42,27 @@ def require(
     if _bound(settings, session.get(Project, project_id)) is None:
         return
     if not only_look:
-        # Two that ask at once would both find the room that only one of them has. Rows that refer to the project may
-        # come meanwhile.
-        lock = {"key_share": True}
-        session.get(Project, project_id, with_for_update=lock, populate_existing=True)
+        _lock(session, project_id)
     found = room(session, settings, project_id)
     if found.left_bytes is not None and more_bytes > found.left_bytes:
         used = found.held_bytes + found.open_bytes
         raise QuotaExceeded(
             f"{more_bytes:,} bytes more do not fit: the project holds or awaits {used:,} of {found.quota_bytes:,} bytes."
         )
+
+
+def require_another_upload(session: Session, settings: Settings, project_id: str) -> None:
+    """One more upload may be open; nobody else begins it before the end of the transaction. Raises: TooManyUploads."""
+    _lock(session, project_id)
+    most = settings.max_open_uploads
+    if uploads.open_count(session, project_id) >= most:
+        raise TooManyUploads(f"{most:,} uploads of the project are open, and no more may be.")
+
+
+def _lock(session: Session, project_id: str) -> None:
+    # Two that ask at once would both find the room that only one of them has. Rows that refer to the project may come
+    # meanwhile.
+    session.get(Project, project_id, with_for_update={"key_share": True}, populate_existing=True)
 
 
 def require_possible(session: Session, settings: Settings, project_id: str, size: int) -> None:

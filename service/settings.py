@@ -90,6 +90,9 @@ class Settings(BaseSettings):
     upload_seconds: float = Field(
         default=7 * 86_400.0, gt=0, description="How long an upload may rest before it is given up."
     )
+    max_open_uploads: int = Field(
+        default=1_000, ge=1, description="Uploads of one project that may be open, whoever goes on with them."
+    )
     upload_part_bytes: int = Field(
         default=64 << 20, ge=5 << 20, description="Bytes of one part of a presigned upload."
     )

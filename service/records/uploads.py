@@ -117,6 +117,12 @@ def held_bytes(session: Session, project_id: str) -> int:
     return int(session.execute(query).scalar_one())
 
 
+def open_count(session: Session, project_id: str) -> int:
+    """Open uploads of a project."""
+    query = select(func.count()).select_from(Upload).where(Upload.project_id == project_id, IS_OPEN)
+    return int(session.execute(query).scalar_one())
+
+
 def open_bytes(session: Session, project_id: str) -> int:
     """Bytes that open uploads of a project have asked room for."""
     query = select(func.coalesce(func.sum(Upload.bytes), 0)).where(Upload.project_id == project_id, IS_OPEN)

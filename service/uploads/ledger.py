@@ -46,7 +46,10 @@ class Seen:
 def begin(
     parts: Parts, project_id: str, actor: str, announced: Announced, part_bytes: int | None = None
 ) -> Upload:
-    """A new upload, with room for all its bytes; of parts where `part_bytes` is given. Raises: QuotaExceeded, CannotWrite."""
+    """A new upload, with room for all its bytes; of parts where `part_bytes` is given.
+
+    Raises: TooManyUploads, QuotaExceeded, CannotWrite.
+    """
     moment = now()
     scratch = parts.blobs.scratch
     upload = Upload(
@@ -67,6 +70,7 @@ def begin(
         finished_at=None,
     )
     with parts.database.write() as session:
+        quotas.require_another_upload(session, parts.settings, project_id)
         quotas.require(session, parts.settings, project_id, announced.bytes)
         uploads.add(session, upload)
     if part_bytes is None:

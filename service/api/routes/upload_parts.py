@@ -16,6 +16,7 @@ from service.errors import (
     InvalidRequest,
     PartsUnavailable,
     QuotaExceeded,
+    TooManyUploads,
     UploadConflict,
     UploadGone,
     UploadNotFound,
@@ -35,7 +36,7 @@ _IN_S3 = {"x-requires-store": "s3"}  # where content lies on a disk, these answe
     status_code=201,
     summary="Begin an upload in parts",
     openapi_extra=body.request_body(PARTS, a_file=examples.PARTS) | _IN_S3,
-    responses=describe(*body.BODY_ERRORS, QuotaExceeded, PartsUnavailable),
+    responses=describe(*body.BODY_ERRORS, QuotaExceeded, TooManyUploads, PartsUnavailable),
 )
 def begin(
     response: Response,

@@ -75,3 +75,13 @@ def test_settings_bound_a_project_without_a_bound_of_its_own(fresh: World) -> No
         assert begin(fresh, 11) == 413
         bound(fresh, 11)
         assert begin(fresh, 11) == 201
+
+
+def test_open_uploads_are_bounded_and_no_more_are_let_in_at_once(fresh: World) -> None:
+    with fresh.with_settings(max_open_uploads=3):
+        place = create(fresh, 1)
+        with ThreadPoolExecutor(4) as pool:
+            statuses = list(pool.map(lambda _: begin(fresh, 1), range(6)))
+        assert sorted(statuses) == [201, 201, 409, 409, 409, 409]
+        fresh.call("DELETE", place)
+        assert begin(fresh, 1) == 201

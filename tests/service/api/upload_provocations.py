@@ -176,15 +176,36 @@ def _elsewhere(method: str) -> Provocation:
     return provoke
 
 
+def _one_too_many(begin: Provocation) -> Provocation:
+    """Where one upload may be open, and is."""
+
+    def provoke(api: World) -> httpx.Response:
+        create(api, 10)
+        changed = api.parts.settings.model_copy(update={"max_open_uploads": 1})
+        before = api.app.state.parts
+        api.app.state.parts = replace(before, settings=changed)
+        try:
+            return begin(api)
+        finally:
+            api.app.state.parts = before
+
+    return provoke
+
+
 def _full_in_s3(api: World) -> httpx.Response:
     """The quota is looked at before anything is asked of the store, which is not there."""
+    return over_quota(_parts_in_s3)(api)
+
+
+def _parts_in_s3(api: World) -> httpx.Response:
+    """Parts, where the store takes them."""
     settings = api.parts.settings.model_copy(
         update={"store": "s3://not-there/gate", "s3_endpoint": "http://127.0.0.1:9"}
     )
     before = api.app.state.parts
     api.app.state.parts = replace(before, blobs=open_store(settings))
     try:
-        return over_quota(lambda world: world.call("POST", "/v1/uploads/parts", json=examples.PARTS))(api)
+        return api.call("POST", "/v1/uploads/parts", json=examples.PARTS)
     finally:
         api.app.state.parts = before
 
@@ -212,6 +233,8 @@ UPLOADS: Final[dict[tuple[str, str, str], Provocation]] = {
     ("post", "/v1/uploads", "media_type_unsupported"): _begin(b"abc", **{"Content-Type": "text/plain"}),
     ("post", "/v1/uploads", "body_too_large"): _begin(**{"Upload-Length": str(1 << 40)}),
     ("post", "/v1/uploads", "quota_exceeded"): over_quota(_begin()),
+    ("post", "/v1/uploads", "too_many_uploads"): _one_too_many(_begin()),
+    ("post", "/v1/uploads/parts", "too_many_uploads"): _one_too_many(_parts_in_s3),
     ("post", "/v1/uploads", "upload_checksum_mismatch"): _begin(
         b"x", **{"Upload-Checksum": examples.UPLOAD_CHECKSUM}
     ),
