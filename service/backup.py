@@ -90,7 +90,8 @@ def backup(settings: Settings, blobs: Blobs, to: Path, with_content: bool, tell:
     moment = datetime.now(UTC)
     name = f"records-{moment:%Y%m%dT%H%M%S%fZ}"
     try:
-        (to / name).mkdir(mode=0o700, parents=True)
+        to.mkdir(mode=0o700, parents=True, exist_ok=True)  # parents would not get the mode
+        (to / name).mkdir(mode=0o700)
         tables: Document = {}
         contents: Document | None = None
         with dump.snapshot(settings.records_url, to / name) as snapshot:
@@ -124,12 +125,13 @@ def _copy_out(
     settings: Settings, blobs: Blobs, held: list[tuple[str, int]], into: Path, tell: Told
 ) -> Contents:
     contents = Contents()
+    into.mkdir(mode=0o700, exist_ok=True)
     for sha256, size in held:
         path = into / sha256[:2] / sha256
         contents.files, contents.bytes = contents.files + 1, contents.bytes + size
         if _is_there(path, size):
             continue
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
         try:
             if _fetch(blobs, sha256, size, path):
                 contents.copied += 1

@@ -37,6 +37,16 @@ class Refused(NinferError):
         self.status = status
         self.problem = problem
 
+    @property
+    def advice(self) -> str | None:
+        """What the service says to do next; None where it says nothing."""
+        if self.status == httpx.codes.UNAUTHORIZED:
+            return "The token opens nothing there: it may have ended, or be of another service."
+        help_ = self.problem.get("help")
+        if self.problem.get("code") == "invalid_request" or not isinstance(help_, str):
+            return None  # that speaks of the document, which is not what was typed
+        return help_ or None
+
 
 class Damaged(NinferError):
     """Content that arrived is not what was asked for."""

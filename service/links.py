@@ -28,6 +28,7 @@ class Unfinished(NinferError):
     """The service could not be reached, or did not take what was sent, for too long."""
 
     code = "unfinished"
+    advice = "NINFER_GATE_URL or --url says where the service is, and its /readyz what it lacks."
 
 
 class Passing(Exception):
@@ -73,7 +74,7 @@ class Link:
             try:
                 return work()
             except httpx.TransportError as error:
-                self._back_off(f"the link broke ({type(error).__name__})", None)
+                self._back_off(broken(error), None)
             except Passing as passing:
                 answer = passing.answer
                 self._back_off(_said(answer), answer.headers.get("Retry-After"))
@@ -104,6 +105,15 @@ class Link:
         self._told(f"{self._what}: {why}; again in {pause:.1f} s")
         self._pause = min(_LATEST, self._pause * 2)
         self.wait(pause)
+
+
+def broken(error: httpx.TransportError) -> str:
+    """What became of a link, in words that hold no address: one may open something."""
+    if isinstance(error, httpx.ConnectError):
+        return "nobody listens there" if "refused" in str(error) else f"no connection could be made ({error})"
+    if isinstance(error, httpx.TimeoutException):
+        return "nothing came for too long"
+    return "the link broke"
 
 
 def _said(answer: httpx.Response) -> str:

@@ -26,3 +26,11 @@ def spelled(scopes: Iterable[str]) -> str:
     """As a row keeps them, in the order of `SCOPES`."""
     words = frozenset(scopes)
     return " ".join(scope for scope in SCOPES if scope in words)
+
+
+def widest(scopes: Iterable[str]) -> tuple[Scope, ...]:
+    """The shortest list that allows the same: without what another of them allows anyway."""
+    words = frozenset(scopes)
+    if ADMIN in words:
+        return (ADMIN,)
+    return tuple(scope for scope in SCOPES if scope in words and (scope != READ or words == {READ}))

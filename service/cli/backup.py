@@ -6,6 +6,7 @@ from typing import Any
 
 from ninfer_core.errors import Usage
 from service.cli.failures import Task, guarded
+from service.cli.records import require_service
 from service.cli.settings import changed_settings
 
 EXIT_LEFT_OUT = 1
@@ -28,6 +29,7 @@ def _backup(changes: dict[str, Any], to: Path, content: bool | None) -> int:
     from service.blobs import open_store
 
     settings = changed_settings(changes)
+    require_service(settings)
     if to.resolve() == settings.data.resolve():
         raise Usage("the backup would lie in the service's own folder; name another one")
     # What is in a bucket, the bucket keeps: versions, replication, copies of its own.
@@ -42,6 +44,8 @@ def _restore(changes: dict[str, Any], source: Path) -> int:
     from service.blobs import open_store
 
     settings = changed_settings(changes)
+    if not (source / copies.MANIFEST).is_file():
+        copies.read_manifest(source)  # says so before a folder is made for a service
     done = copies.restore(settings, open_store(settings), source, _tell)
     print(f"The service is as it was at {done['from']}; `ninfer-gate serve` starts it, open jobs begin anew.")
     return _judged(done["content"])

@@ -11,7 +11,7 @@ from ninfer_core.errors import Usage
 from service.cli.failures import Task, guarded
 from service.cli.output import CAMPAIGNS_SCHEMA, JsonTarget, json_target, no_document
 from service.cli.remote import connected
-from service.text import clean, number, plural
+from service.text import clean, number, plural, shorten
 
 if TYPE_CHECKING:
     from service.client import Client, Document
@@ -21,6 +21,7 @@ _BAD: Final = ("failed", "incomplete", "error")
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 _MOST_LISTED: Final = 200
 _MOST_BAD: Final = 20
+_LONGEST_NAME: Final = 16  # of a name in the list: id, state and counts stand beside it
 
 
 def start(
@@ -49,17 +50,27 @@ def list_campaigns(url: str | None, json: str | None) -> int:
     """0 after they are listed."""
 
     def work(client: "Client", target: JsonTarget | None) -> int:
-        from service.cli.screen import aligned, console
+        from service.cli.screen import console, hung
 
         found = list(islice(client.items("/v1/campaigns"), _MOST_LISTED))
         if target is not None:
             target.write({"schema": CAMPAIGNS_SCHEMA, "campaigns": found})
             if target.alone:
                 return 0
+        if not found:
+            print(
+                "No campaign was started yet; `ninfer-gate campaign start NAME --dry-run` says what one would verify."
+            )
+            return 0
+        out = console()
         table = [("campaign", "name", "state", "so far")]
-        table += [(row["id"], clean(row["name"]), row["state"], _progress(row)) for row in found]
-        for line in aligned(table, (False, False, False, False), gap=2):
-            console().print(f"  {line}")
+        table += [
+            (row["id"], shorten(clean(row["name"]), _LONGEST_NAME), row["state"], _progress(row))
+            for row in found
+        ]
+        for index, line in enumerate(hung(table, (False,) * 4, out, gap=2)):
+            line.style = "dim" if index == 0 else ""
+            out.print(line)
         return 0
 
     return _speak("list", "listing campaigns", url, json, work)
@@ -137,7 +148,9 @@ def _tell(target: JsonTarget | None, document: "Document", text: str) -> None:
 def _progress(campaign: "Document") -> str:
     counts = [f"{number(campaign['jobs'][state])} {state}" for state in _STATES if campaign["jobs"][state]]
     refused = [f"{number(campaign['refused'])} refused"] if campaign["refused"] else []
-    begun = f"{number(campaign['selected'])} of {plural(campaign['total'], 'artifact')} begun"
+    whole = plural(campaign["total"], "artifact")
+    done = campaign["selected"] == campaign["total"]
+    begun = whole if done else f"{number(campaign['selected'])} of {whole} begun"
     return ", ".join([begun, *counts, *refused])
 
 

@@ -76,7 +76,8 @@ def _advice(task: Task, error: NinferError) -> str:
     """The next step; empty where the message is one already."""
     if isinstance(error, NameTaken):
         return "Name another file, or move that one away."
-    return _ADVICE.get(error.code, f"See `ninfer-gate {task.command} --help`.")
+    said = getattr(error, "advice", None)  # of who refused it, who knows best
+    return str(said) if said else _ADVICE.get(error.code, f"See `ninfer-gate {task.command} --help`.")
 
 
 def _publish(task: Task, verdict: str, code: str, message: str) -> None:

@@ -19,6 +19,7 @@ class Unreachable(NinferError):
     """No answer came from where the service is said to be."""
 
     code = "unreachable"
+    advice = f"Is it running, and is that its address? {ADDRESS} or --url says where it is."
 
 
 @contextmanager
@@ -27,6 +28,7 @@ def connected(address: str | None) -> Iterator["Client"]:
     import httpx
 
     from service.client import Client
+    from service.links import broken
 
     token = os.environ.get(TOKEN, "")
     if not token.strip():
@@ -37,4 +39,4 @@ def connected(address: str | None) -> Iterator["Client"]:
         try:
             yield client
         except httpx.TransportError as error:
-            raise Unreachable(f"no answer from {client.address}: {type(error).__name__}") from error
+            raise Unreachable(f"no answer from {client.address}: {broken(error)}") from error

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _MOST_NAME = 100
 _PAGE = 200
+_TITLES = ("id", "kind", "name", "may", "created", "expires", "last used")
+_NAME, _SPARE = 2, (4, 1, 6)  # the name may be shortened, and these columns give way, in a narrow window
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def revoke(changes: dict[str, Any], project: str, id_: str) -> int:
 def _create(changes: dict[str, Any], asked: Asked) -> int:
     from service import auth, projects
     from service.records.types import now
-    from service.scopes import widened
+    from service.scopes import spelled, widened
 
     if not asked.name.strip() or len(asked.name) > _MOST_NAME:
         raise Usage(f"the name of a token has 1 to {_MOST_NAME} characters")
@@ -63,7 +65,7 @@ def _create(changes: dict[str, Any], asked: Asked) -> int:
         expires = None if days is None else now() + timedelta(days=days)
         secret = auth.new_token(database, project.id, scopes, name=asked.name, expires_at=expires)
         ends = "never expires" if expires is None else f"expires {_day(expires)}"
-        told = f"A token of project {project.name}, scopes {' '.join(sorted(scopes))}, {ends}. It is told this once:"
+        told = f"A token of project {project.name}, scopes {spelled(scopes)}, {ends}. It is told this once:"
         print(told, file=sys.stderr)
         print(secret)
     return 0
@@ -71,7 +73,7 @@ def _create(changes: dict[str, Any], asked: Asked) -> int:
 
 def _list(changes: dict[str, Any], project: str, target: JsonTarget | None) -> int:
     from service import projects
-    from service.cli.screen import aligned, console
+    from service.cli.screen import aligned, console, fitted, show_left_out
     from service.records import tokens
 
     rows: list[Token] = []
@@ -91,10 +93,11 @@ def _list(changes: dict[str, Any], project: str, target: JsonTarget | None) -> i
         )
         if target.alone:
             return 0
-    table = [("id", "kind", "name", "scopes", "created", "expires", "last used"), *map(_line, rows)]
     out = console()
-    for index, line in enumerate(aligned(table, (False,) * len(table[0]), gap=2)):
+    kept, right = fitted([_TITLES, *map(_line, rows)], (False,) * len(_TITLES), out, _NAME, _SPARE)
+    for index, line in enumerate(aligned(kept, right, gap=2)):
         out.print(f"  {line}", style="dim" if index == 0 else None)
+    show_left_out(out, _TITLES, kept[0])
     return 0
 
 
@@ -116,8 +119,14 @@ def _revoke(changes: dict[str, Any], project: str, id_: str) -> int:
 
 
 def _line(row: "Token") -> tuple[str, ...]:
+    from service.scopes import widest
+
     moments = (row.created_at, row.expires_at, row.last_used_at)
-    return (row.id, row.kind, clean(row.name), row.scopes, *map(_day, moments))
+    return (row.id, row.kind, clean(row.name), " ".join(widest(row.scopes.split())), *map(_date, moments))
+
+
+def _date(moment: datetime | None) -> str:
+    return UNKNOWN if moment is None else f"{moment:%Y-%m-%d}"
 
 
 def _day(moment: datetime | None) -> str:

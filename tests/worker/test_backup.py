@@ -89,6 +89,8 @@ def test_a_backup_says_what_the_store_lost_and_copies_the_rest_once(
     assert backup_command(changes, tmp_path / "copy", None) == 0
     assert backup_command(changes, tmp_path / "copy", None) == 0
     assert "0 of them new" in capsys.readouterr().err
+    folders = [tmp_path / "copy", *(path for path in (tmp_path / "copy").rglob("*") if path.is_dir())]
+    assert {path.stat().st_mode & 0o777 for path in folders} == {0o700}
     assert len(list((tmp_path / "copy").glob("records-*"))) == 1
     shutil.rmtree(tmp_path / "copy" / "content")
     (kept.parent.parent / lost[:2] / lost).unlink()

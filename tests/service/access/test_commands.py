@@ -3,11 +3,14 @@
 import json
 import re
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from service import auth
+from service.cli import screen
 from service.cli.app import run
 from service.records import audit, projects
 from service.records.database import Database
@@ -30,7 +33,12 @@ def opened(data: Path) -> Iterator[Database]:
     database.close()
 
 
-def test_tokens(data: Path, opened: Database, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tokens(
+    data: Path,
+    opened: Database,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     at = ["--data", str(data)]
     assert (
         run(["token", "create", "--scope", "submit", "--name", "nightly", "--expires-in-days", "2", *at]) == 0
@@ -55,6 +63,12 @@ def test_tokens(data: Path, opened: Database, capsys: pytest.CaptureFixture[str]
     assert caller.token_id is not None
     assert caller.token_id in listed
     assert secret not in listed
+    narrow = Console(file=StringIO(), width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr(screen, "console", lambda: narrow)
+    assert run(["token", "list", *at]) == 0
+    lines = narrow.file.getvalue().splitlines()  # type: ignore[attr-defined]  # the one given above
+    assert len(lines) == 4  # titles, two tokens, and what has no room
+    assert re.search(rf"{caller.token_id}  nightly  submit  \d{{4}}-\d\d-\d\d", "\n".join(lines))
     assert run(["token", "revoke", caller.token_id, *at]) == 0
     for given, look in ((secret, auth.authenticate), (session.secret, auth.session_caller)):
         with pytest.raises(auth.Unauthorized):
@@ -131,6 +145,8 @@ def test_what_is_refused(data: Path, command: list[str], capsys: pytest.CaptureF
 def test_nothing_is_made_where_no_service_is(tmp_path: Path) -> None:
     for command in (["token", "create"], ["token", "list"], ["project", "add", "x"], ["project", "list"]):
         assert run([*command, "--data", str(tmp_path / "none")]) == 2
+    assert run(["backup", "--to", str(tmp_path / "copy"), "--data", str(tmp_path / "none")]) == 2
+    assert run(["restore", "--from", str(tmp_path / "copy"), "--data", str(tmp_path / "none")]) == 2
     assert list(tmp_path.iterdir()) == []
 
 
