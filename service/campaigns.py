@@ -1,23 +1,19 @@
 """Campaigns: artifacts that a query finds are verified again on the bulk lane, a few at a time, each exactly once.
 
-A campaign is its row: what was asked, and the last artifact that had its turn. Workers move it on, all of them, as often as
-they look; a job has an idempotency key of campaign and artifact, so whoever dies between the job and the row makes no second one.
+A campaign is its row: what was asked, and the last artifact that had its turn. Here it is begun, looked at and cancelled;
+workers move it on (`service.campaigning`).
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
-import structlog
-
 from service import contents, jobs, provenance
 from service.errors import CampaignNotFound, CampaignRunning, Fault, ServiceError
-from service.job_requests import Sample, Terms, Verify, settled
+from service.job_requests import Verify, settled
 from service.job_targets import named_target, recipe_of, stored_recipe
-from service.jobs import JobView, Sent
-from service.lanes import BULK
+from service.jobs import JobView
 from service.parts import Parts
 from service.records import audit, campaigns
 from service.records import jobs as job_rows
@@ -27,11 +23,9 @@ from service.records.pages import Page
 from service.records.provenance import Basis, Kind
 from service.records.types import first_id, new_id, now
 
-log = structlog.get_logger()
-
 State = Literal["running", "done", "cancelled"]
 _AT_ONCE: Final = 1_000
-_CAMPAIGNS: Final = 100  # that are looked up at a time
+_CANCELLED_AT_ONCE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,90 +207,10 @@ def cancel(
 
 def _cancel_some(parts: Parts, campaign_id: str) -> bool:
     with parts.database.write() as session:
-        some = campaigns.open_jobs(session, campaign_id, _CAMPAIGNS)
+        some = campaigns.open_jobs(session, campaign_id, _CANCELLED_AT_ONCE)
         for job in some:
             job_rows.request_cancel(session, job.project_id, job.id)
     return bool(some)
-
-
-def advance(parts: Parts) -> None:
-    """Move every campaign on: what any worker does, as often as it likes, at the same time as others."""
-    with parts.database.read() as session:
-        left = campaigns.left_open(session, _CAMPAIGNS)
-    for job in left:
-        with parts.database.write() as session:
-            job_rows.request_cancel(session, job.project_id, job.id)
-    after: str | None = ""
-    while after is not None:  # all of them: many of one project hold up none of another's
-        with parts.database.read() as session:
-            running = campaigns.running(session, _CAMPAIGNS, after)
-        for campaign in running:
-            _advance(parts, campaign)
-        after = running[-1].id if len(running) == _CAMPAIGNS else None
-
-
-def _advance(parts: Parts, campaign: Campaign) -> None:
-    with parts.database.read() as session:
-        open_ = campaigns.count_open(session, campaign.id)
-    room = parts.settings.campaign_window - open_
-    if campaign.cursor is not None and campaign.cursor >= campaign.id:
-        if open_ == 0:
-            with parts.database.write() as session:
-                campaigns.end(session, campaign.id, "done")
-        return
-    if room <= 0:
-        return
-    selection = _query(campaign.request["query"]).selection(
-        campaign.project_id, campaign.id, campaign.created_at
-    )
-    with parts.database.read() as session:
-        found = campaigns.found(session, selection, campaign.cursor or "", room)
-    cursor = campaign.cursor
-    for artifact_id, digest in found:
-        refusal = _ask(parts, campaign, artifact_id, digest)
-        with parts.database.write() as session:
-            made = 1 if refusal is None else 0
-            if not campaigns.move(session, campaign, cursor, artifact_id, refusal, made):
-                return  # another worker was quicker, or it is cancelled
-        cursor = artifact_id
-    if len(found) < room:
-        with parts.database.write() as session:
-            # Beyond every artifact of it: nobody looks for more.
-            campaigns.move(session, campaign, cursor, campaign.id)
-
-
-def _ask(parts: Parts, campaign: Campaign, artifact_id: str, digest: str) -> dict[str, str] | None:
-    """Start the artifact's job, once; why there cannot be one. Raises: ServiceError for what is our own fault."""
-    asked = campaign.request["verify"]
-    # With a space in it: no client can send this key.
-    sent = Sent.of(json.dumps(asked), f"campaign {campaign.id} {artifact_id}")
-    try:
-        jobs.create(
-            parts,
-            campaign.project_id,
-            _verify(asked, digest),
-            sent,
-            terms=Terms(BULK, campaign.request["priority"]),
-            created_by=campaign.created_by,
-            campaign_id=campaign.id,
-        )
-    except ServiceError as error:
-        if error.status >= 500:
-            raise
-        log.warning("campaign.refused", campaign=campaign.id, artifact=digest, code=error.code)
-        return {"artifact": digest, "code": error.code, "detail": error.detail}
-    return None
-
-
-def _query(stored: Mapping[str, Any]) -> Query:
-    return Query(**stored)
-
-
-def _verify(stored: Mapping[str, Any], digest: str) -> Verify:
-    known = {**stored, "checks": tuple(stored["checks"])}
-    if stored["sample"] is not None:
-        known["sample"] = Sample(**stored["sample"])
-    return Verify(artifact=digest, **known)
 
 
 def _not_found(campaign_id: str) -> CampaignNotFound:

@@ -10,7 +10,7 @@ from typing import Protocol
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from service import admission, campaigns
+from service import admission, campaigning
 from service.queue import ENDED, LIST_OBJECTS, job_workflow_id, listing_id, shard_of
 from service.records import attempts, content, jobs, workers
 from worker.context import DEADLINE, INTERNAL, Context
@@ -51,7 +51,7 @@ class Sweep:
             self._overdue,
             self._jobs,
             lambda: admission.admit_waiting(self._context.parts),
-            lambda: campaigns.advance(self._context.parts),
+            lambda: campaigning.advance(self._context.parts),
             self._listings,
             self._orphans,
             self._put_back_strays,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from service import campaigns
+from service import campaigning, campaigns
 from service import jobs as service_jobs
 from service.blobs import BlobStore
 from service.campaigns import CampaignView, Query, Start
@@ -176,8 +176,8 @@ def test_a_few_at_a_time_each_once_and_then_it_is_done(both: Parts) -> None:
     hold(parts, "came later")
     rounds = 0
     while look(parts, view).campaign.state == "running":
-        campaigns.advance(parts)
-        campaigns.advance(parts)
+        campaigning.advance(parts)
+        campaigning.advance(parts)
         counts = look(parts, view).counts
         assert counts.get("queued", 0) <= WINDOW
         end_jobs(parts, view, "failed" if rounds == 1 else "passed", 3)
@@ -204,7 +204,7 @@ def test_workers_that_look_at_once_make_no_job_twice(both: Parts) -> None:
     wanted = many(parts, 8)
     view = begin(parts)
     for _ in range(8):
-        at_once(*[lambda: campaigns.advance(parts)] * 3)
+        at_once(*[lambda: campaigning.advance(parts)] * 3)
         assert look(parts, view).counts.get("queued", 0) <= WINDOW
         end_jobs(parts, view)
     assert made(parts, view) == wanted
@@ -232,10 +232,10 @@ def test_a_kill_between_the_job_and_the_row_makes_no_second_job(
     with monkeypatch.context() as patch:
         patch.setattr(rows, "move", die)
         with pytest.raises(Killed):
-            campaigns.advance(parts)
+            campaigning.advance(parts)
     assert made(parts, view) == wanted[: survived + 1]
     assert look(parts, view).campaign.selected == survived
-    campaigns.advance(parts)
+    campaigning.advance(parts)
     assert made(parts, view) == wanted
     assert look(parts, view).campaign.selected == 3
 
@@ -245,7 +245,7 @@ def test_a_cancelled_campaign_makes_no_job_and_leaves_none_open(
 ) -> None:
     many(parts, 10)
     view = begin(parts)
-    campaigns.advance(parts)
+    campaigning.advance(parts)
     with parts.database.write() as session:
         running = rows.open_jobs(session, view.campaign.id, 1)[0]
         jobs.begin(session, running.id)
@@ -256,13 +256,13 @@ def test_a_cancelled_campaign_makes_no_job_and_leaves_none_open(
         assert told is not None
         assert told.cancel_requested
         assert [row.action for row in audit.entries(session, P, limit=1).items] == ["campaign.cancelled"]
-    campaigns.advance(parts)
+    campaigning.advance(parts)
     assert len(made(parts, view)) == 4
     assert campaigns.cancel(parts, P, view.campaign.id, "token t").campaign.state == "cancelled"
 
     # A worker that was just making a job when that was said: it is cancelled the next time somebody looks.
     late = begin(parts, "late")
-    ask = campaigns._ask
+    ask = campaigning._ask
 
     def and_cancel(*given: Any) -> Any:
         answer = ask(*given)
@@ -271,10 +271,10 @@ def test_a_cancelled_campaign_makes_no_job_and_leaves_none_open(
         return answer
 
     with monkeypatch.context() as patch:
-        patch.setattr(campaigns, "_ask", and_cancel)
-        campaigns.advance(parts)
+        patch.setattr(campaigning, "_ask", and_cancel)
+        campaigning.advance(parts)
     assert look(parts, late).counts == {"queued": 1}
-    campaigns.advance(parts)
+    campaigning.advance(parts)
     assert look(parts, late).counts == {"cancelled": 1}
     assert look(parts, late).campaign.selected == 0
 
@@ -293,7 +293,7 @@ def test_an_artifact_that_cannot_be_asked_is_counted_and_passed_over(
 
     with monkeypatch.context() as patch:
         patch.setattr(service_jobs, "create", refuse)
-        campaigns.advance(parts)
+        campaigning.advance(parts)
     assert made(parts, view) == [wanted[0], wanted[2]]
     found = look(parts, view).campaign
     assert (found.selected, found.refused) == (2, 1)
@@ -349,14 +349,14 @@ def test_a_deleted_project_is_not_moved_on_and_another_one_sees_nothing(parts: P
     assert campaigns.page(parts, other, limit=9, cursor=None).items == []
     with parts.database.write() as session:
         session.execute(update(Project).where(Project.id == P).values(deleted_at=now()))
-    campaigns.advance(parts)
+    campaigning.advance(parts)
     assert made(parts, view) == []
 
 
 def test_pages_of_campaigns_and_of_their_jobs(parts: Parts) -> None:
     many(parts, 3)
     first, second = begin(parts, "first"), begin(parts, "second")
-    campaigns.advance(parts)
+    campaigning.advance(parts)
     page = campaigns.page(parts, P, limit=1, cursor=None)
     assert [item.campaign.id for item in page.items] == [second.campaign.id]
     page = campaigns.page(parts, P, limit=1, cursor=page.next)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service import campaigns
+from service import campaigning
 from service.api import examples
 from service.cli.app import run
 from service.records import audit
@@ -41,7 +41,7 @@ def test_a_campaign_from_its_start_to_its_end(api: World) -> None:
     assert started["query"] == asked["query"]
     assert started["verify"] == {"checks": ["structure"], "canonical": False, "full": True}
     assert (started["total"], started["selected"], started["state"]) == (1, 0, "running")
-    campaigns.advance(api.parts)
+    campaigning.advance(api.parts)
     one = api.call("GET", where).json()
     assert (one["selected"], one["jobs"]["queued"]) == (1, 1)
     listed = api.call("GET", f"{where}/jobs", params={"state": "queued"}).json()["items"]
