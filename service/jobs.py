@@ -21,7 +21,7 @@ from service.imports import Fetch
 from service.job_requests import Convert, Terms, Verify, settled
 from service.job_targets import named_target, recipe_of, stored_recipe
 from service.parts import Parts
-from service.records import comparisons, conversions, jobs, runs, uploads, views
+from service.records import audit, comparisons, conversions, jobs, runs, uploads, views
 from service.records import imports as import_rows
 from service.records import scheme_checks as scheme_rows
 from service.records.jobs import Progress
@@ -251,11 +251,15 @@ def page(
         return Page(viewed(parts, session, project_id, found.items), found.next)
 
 
-def cancel(parts: Parts, project_id: str, job_id: str) -> JobView:
+def cancel(parts: Parts, project_id: str, job_id: str, actor: str) -> JobView:
     """Ask a job to stop; one that is final stays as it is. Raises: JobNotFound."""
     with parts.database.write() as session:
-        if jobs.request_cancel(session, project_id, job_id) is None:
+        found = jobs.job(session, project_id, job_id, lock=True)
+        if found is None:
             raise _not_found(job_id)
+        if found.state in jobs.OPEN and not found.cancel_requested:
+            audit.add(session, project_id, actor, "job.cancelled", job_id, {"was": found.state})
+        jobs.request_cancel(session, project_id, job_id)
     admission.admit_waiting(parts, project_id)  # its place may be free now
     return view(parts, project_id, job_id)
 

@@ -165,7 +165,7 @@ def one(
 def cancel(visiting: Submitting, job_id: JobId) -> Response:
     """Ask for a job to stop; what is final stays as it is."""
     try:
-        job_cases.cancel(visiting.parts, visiting.project_id, job_id)
+        job_cases.cancel(visiting.parts, visiting.project_id, job_id, visiting.caller.actor)
     except JobNotFound:
         raise missing("job") from None
     return RedirectResponse(f"/jobs/{job_id}", 303, HEADERS)

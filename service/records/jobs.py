@@ -123,9 +123,10 @@ def by_key(session: Session, project_id: str, key: str) -> Job | None:
     return session.scalars(query).one_or_none()
 
 
-def job(session: Session, project_id: str, job_id: str) -> Job | None:
-    """The job with an id."""
-    return session.scalars(select(Job).where(Job.project_id == project_id, Job.id == job_id)).one_or_none()
+def job(session: Session, project_id: str, job_id: str, *, lock: bool = False) -> Job | None:
+    """The job with an id; with `lock` nobody else changes it before the end of the transaction."""
+    query = select(Job).where(Job.project_id == project_id, Job.id == job_id)
+    return session.scalars(query.with_for_update() if lock else query).one_or_none()
 
 
 def get(session: Session, job_id: str) -> Job | None:

@@ -98,7 +98,7 @@ def test_cancelled_on_the_way(made: Rig, material: Material, step: str) -> None:
 
     with inside(made) as context:
         job_id = ask(made, material.artifact, material.damaged)
-        follow(context, job_id, **{step: lambda: jobs.cancel(made.parts, PROJECT, job_id)})
+        follow(context, job_id, **{step: lambda: jobs.cancel(made.parts, PROJECT, job_id, "tests")})
     assert made.row(job_id).state == "cancelled"
     view = comparisons.comparison(made.parts, PROJECT, job_id)
     assert view.comparison.verdict is None

@@ -306,7 +306,7 @@ def test_cancelled_while_the_store_is_slow(
             working = pool.submit(follow, context, job_id)
             until("something is put", lambda: slow.seen > 0)
             began = time.monotonic()
-            jobs.cancel(made.parts, PROJECT, job_id)
+            jobs.cancel(made.parts, PROJECT, job_id, "tests")
             working.result(20)
             took = time.monotonic() - began
             context.watch.stop()

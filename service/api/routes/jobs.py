@@ -115,4 +115,4 @@ def one(job: JobId, response: Response, parts: PartsParam, caller: CallerParam) 
 )
 def cancel(job: JobId, parts: PartsParam, caller: SubmitCaller) -> JobRead:
     """One that waits is cancelled at once, one that runs is asked to stop, one that is final stays as it is."""
-    return JobRead.of(jobs.cancel(parts, caller.project_id, job))
+    return JobRead.of(jobs.cancel(parts, caller.project_id, job, caller.actor))

@@ -289,6 +289,13 @@ def test_a_waiting_job_is_cancelled_at_once_a_running_one_is_asked(api: World) -
     assert (asked["state"], asked["cancel_requested"]) == ("running", True)
     done = api.call("POST", f"/v1/jobs/{examples.DONE_ID}/cancel").json()
     assert (done["state"], done["cancel_requested"]) == ("failed", False)
+    api.call("POST", f"/v1/jobs/{running}/cancel").raise_for_status()  # again: nothing is done
+    noted = api.call("GET", "/v1/audit?action=job.cancelled").json()["items"]
+    assert [(row["subject"], row["detail"]) for row in noted] == [
+        (running, {"was": "running"}),
+        (waiting, {"was": "queued"}),
+    ]
+    assert {row["actor"] for row in noted} == {asked["created_by"]}
 
 
 def events(text: str) -> list[tuple[int, str, Any]]:
