@@ -58,6 +58,15 @@ class _Known:
     tried_at: float | None = None
 
 
+class NotKept(Exception):
+    """Keys that have to be asked for, which may take a while."""
+
+    def __init__(self, projects: tuple[str, ...] = ()) -> None:
+        """`projects` are those that trust the issuer."""
+        super().__init__("keys of an issuer have to be asked for")
+        self.projects = projects
+
+
 class Issuers:
     """What this process knows of issuers."""
 
@@ -67,17 +76,24 @@ class Issuers:
         self._lock = threading.Lock()
         self._known: dict[str, _Known] = {}
 
-    def key(self, issuer: str, kid: str | None, algorithm: str) -> Key | None:
-        """The key of an issuer that some project trusts; None when it has none such. Raises: Unavailable."""
+    def key(self, issuer: str, kid: str | None, algorithm: str, *, ask: bool = True) -> Key | None:
+        """The key of an issuer that some project trusts; None when it has none such.
+
+        Raises: Unavailable; NotKept instead of asking the issuer, or waiting for who does, unless `ask`.
+        """
         known = self._of(issuer)
-        with known.lock:
+        if not known.lock.acquire(blocking=ask):
+            raise NotKept
+        try:
             moment = time.monotonic()
             if known.fetched_at is None or moment - known.fetched_at > _KEPT_SECONDS:
-                self._fetch(issuer, known, moment)
+                self._fetch(issuer, known, moment, ask)
             found = _chosen(known.keys, kid, algorithm)
             if found is None and not _lately(known, moment):  # it may have a new key
-                self._fetch(issuer, known, moment)
+                self._fetch(issuer, known, moment, ask)
                 found = _chosen(known.keys, kid, algorithm)
+        finally:
+            known.lock.release()
         return found
 
     def _of(self, issuer: str) -> _Known:
@@ -86,9 +102,11 @@ class Issuers:
                 self._known.pop(next(iter(self._known)))
             return self._known.setdefault(issuer, _Known())
 
-    def _fetch(self, issuer: str, known: _Known, moment: float) -> None:
+    def _fetch(self, issuer: str, known: _Known, moment: float, ask: bool) -> None:
         if _lately(known, moment):
             raise _away()
+        if not ask:
+            raise NotKept
         known.tried_at = moment
         try:
             known.keys = _keys(self._outbound, issuer)

@@ -16,7 +16,7 @@ from jwt.utils import base64url_decode
 from ninfer_core.strict_json import Json, Malformed, parse
 from service import auth
 from service.errors import Fault, IdentityRefused, InvalidRequest
-from service.issuers import ALGORITHMS, Issuers
+from service.issuers import ALGORITHMS, Issuers, NotKept
 from service.records import audit, trusts
 from service.records.database import Database
 from service.records.models import Trust
@@ -44,18 +44,23 @@ class Granted:
     expires_at: datetime
 
 
-def exchange(database: Database, issuers: Issuers, identity: str, project: str | None = None) -> Granted:
+def exchange(
+    database: Database, issuers: Issuers, identity: str, project: str | None = None, *, ask: bool = True
+) -> Granted:
     """A token for who signed as the trusts of a project say.
 
     Raises: IdentityRefused, Unavailable when the issuer's keys cannot be had, InvalidRequest when several projects
-    trust the identity and none is named.
+    trust the identity and none is named; NotKept where the issuer has to be asked first, unless `ask`.
     """
     issuer, kid, algorithm = _claimed(identity)
     with database.read() as session:
         known = trusts.of_issuer(session, issuer, project)
     if not known:
         _refuse("no trust in its issuer", project=project)
-    key = issuers.key(issuer, kid, algorithm)
+    try:
+        key = issuers.key(issuer, kid, algorithm, ask=ask)
+    except NotKept:
+        raise NotKept(tuple(sorted({trust.project_id for trust, _ in known}))) from None
     if key is None:
         _refuse("no key of the issuer fits", issuer=issuer)
     try:

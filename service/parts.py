@@ -2,8 +2,10 @@
 
 import asyncio
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from service.blobs import Blobs
 from service.issuers import Issuers
@@ -15,7 +17,7 @@ from service.uploads.storing import Storing
 from service.uses import Uses
 
 _DOCUMENTS = 2
-_IDENTITIES = 4
+_ASKING = 2
 
 
 class Enqueues(Protocol):
@@ -49,15 +51,20 @@ class Parts:
     storing: Storing = field(default_factory=Storing)  # what this process knows of uploads
     uploads: asyncio.Semaphore = field(init=False)  # each upload holds two batches in memory
     documents: asyncio.Semaphore = field(init=False)  # a large one takes many times its bytes when it is read
-    identities: asyncio.Semaphore = field(init=False)  # looking at one may wait for another service
+    _asking: WeakValueDictionary[tuple[str, ...], asyncio.Semaphore] = field(
+        init=False, default_factory=WeakValueDictionary
+    )
     rates: Rates = field(init=False)
     issuers: Issuers = field(init=False)
     uses: Uses = field(init=False, default_factory=Uses)
 
     def __post_init__(self) -> None:
         """Places for as many uploads as the settings say, and for few large documents; counts begin at nothing."""
-        object.__setattr__(self, "identities", asyncio.Semaphore(_IDENTITIES))
         object.__setattr__(self, "rates", Rates(self.settings))
         object.__setattr__(self, "issuers", Issuers(self.settings))
         object.__setattr__(self, "documents", asyncio.Semaphore(_DOCUMENTS))
         object.__setattr__(self, "uploads", asyncio.Semaphore(self.settings.max_uploads))
+
+    def asking(self, projects: Collection[str]) -> asyncio.Semaphore:
+        """A place to wait for an issuer that these projects trust: an issuer that is slow keeps nobody else's from being asked."""
+        return self._asking.setdefault(tuple(projects), asyncio.Semaphore(_ASKING))

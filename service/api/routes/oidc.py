@@ -11,6 +11,7 @@ from service.api.parameters import PartsParam, address_of
 from service.api.problems import describe
 from service.api.schemas.access import IDENTITY, Granting
 from service.errors import IdentityRefused, Internal, RateLimited, Unavailable
+from service.issuers import NotKept
 
 router = APIRouter(prefix="/v1/oidc", tags=["access"])
 _MOST_BYTES: Final = 64 << 10  # of a body of whoever it may be
@@ -29,12 +30,14 @@ async def exchange(request: Request, parts: PartsParam) -> Granting:
     parts.rates.require_few_failures(address)
     parts.rates.request(None, address)
     sent = await body.read(request, parts, IDENTITY, _MOST_BYTES)
-    async with parts.identities:
+    asked = (parts.database, parts.issuers, sent.value.token.strip(), sent.value.project)
+    try:
         try:
-            granted = await run_in_threadpool(
-                oidc.exchange, parts.database, parts.issuers, sent.value.token.strip(), sent.value.project
-            )
-        except IdentityRefused:
-            parts.rates.failure(address)
-            raise
+            granted = await run_in_threadpool(oidc.exchange, *asked, ask=False)
+        except NotKept as needed:
+            async with parts.asking(needed.projects):
+                granted = await run_in_threadpool(oidc.exchange, *asked)
+    except IdentityRefused:
+        parts.rates.failure(address)
+        raise
     return Granting.of(granted)

@@ -54,6 +54,7 @@ class Issuer:
     asked: list[str] = field(default_factory=list)
     discovery: dict[str, Any] = field(default_factory=dict)  # members that differ
     redirect: str | None = None
+    hold: threading.Event | None = None  # until when it does not answer
 
     def trust(self, **changes: Any) -> dict[str, Any]:
         """A trust in it, as it is sent."""
@@ -93,6 +94,8 @@ def issuer() -> Iterator[Issuer]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             made.asked.append(self.path)
+            if made.hold is not None:
+                made.hold.wait(8)
             if made.redirect is not None:
                 self.send_response(302)
                 self.send_header("Location", made.redirect)

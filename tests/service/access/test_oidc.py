@@ -2,7 +2,10 @@
 
 import base64
 import json
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -37,6 +40,14 @@ def ci() -> Iterator[Issuer]:
     """An issuer that nobody has asked yet."""
     with issuer() as running:
         yield running
+
+
+def until(true: Callable[[], object]) -> None:
+    """Wait for it, for a few seconds."""
+    end = time.monotonic() + 5
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def trusted(made: World, ci: Issuer, **changes: Any) -> str:
@@ -290,6 +301,26 @@ def test_several_projects(made: World, ci: Issuer) -> None:
     assert shown(made, ci.sign(), project="beside").json()["scopes"] == ["read"]
     assert shown(made, ci.sign(), project="default").json()["scopes"] == ["read", "submit"]
     assert shown(made, ci.sign(), project="nothing").status_code == 401
+
+
+def test_a_slow_issuer_of_one_project_holds_no_other_up(made: World, ci: Issuer) -> None:
+    with made.parts.database.write() as session:
+        projects.add(session, Project(id="slow", name="slow", created_at=now()))
+    slowly = {"Authorization": f"Bearer {auth.new_token(made.parts.database, 'slow')}"}
+    trusted(made, ci)
+    with issuer() as slow, ThreadPoolExecutor(6) as pool:
+        made.call("POST", "/v1/trusts", json=slow.trust(), headers=slowly).raise_for_status()
+        slow.hold = threading.Event()
+        identity = slow.sign()
+        waiting = [pool.submit(shown, made, identity) for _ in range(6)]
+        try:
+            until(lambda: slow.asked)
+            body = {"token": ci.sign()}
+            answer = made.http.post("/v1/oidc/token", json=body, headers={"Authorization": ""}, timeout=4)
+            assert answer.status_code == 201
+        finally:
+            slow.hold.set()
+        assert {one.result().status_code for one in waiting} == {201}
 
 
 @pytest.mark.parametrize(
