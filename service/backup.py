@@ -14,32 +14,24 @@ import json
 import os
 import re
 import shutil
-import stat
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ninfer_core import __version__
-from ninfer_core.errors import CannotRead, CannotWrite, NinferError
+from ninfer_core.errors import CannotWrite, NinferError
+from service import queue
+from service.backup_contents import PARTIAL, Contents, Document, Told, copy_in, copy_out
 from service.blobs import Blobs, sync_folder
-from service.queue import Queue
 from service.records import dump, schema
-from service.records.database import Database
 from service.settings import Settings
 
 SCHEMA: Final = "ninfer-gate/backup/1"
 MANIFEST: Final = "ninfer-gate-backup.json"
 _CONTENT: Final = "content"
-_PARTIAL: Final = ".partial"
 _PIECE_BYTES: Final = 4 << 20
-_MOST_NAMED: Final = 100
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")  # of a table, or of the folder of rows
-
-Document = dict[str, Any]
-Told = Callable[[str], None]
 
 
 class NotABackup(NinferError):
@@ -59,32 +51,6 @@ class EngineKnows(NinferError):
         )
 
 
-@dataclass(slots=True)
-class Contents:
-    """What became of content on its way; `missing` and `damaged` are sha256, at most some of them named."""
-
-    files: int = 0
-    bytes: int = 0
-    copied: int = 0
-    missing: list[str] = field(default_factory=list)
-    damaged: list[str] = field(default_factory=list)
-
-    @property
-    def whole(self) -> bool:
-        """Whether all of it is there."""
-        return not self.missing and not self.damaged
-
-    def as_json(self) -> Document:
-        """For a manifest, and for who asked."""
-        return {
-            "files": self.files,
-            "bytes": self.bytes,
-            "copied": self.copied,
-            "missing": {"count": len(self.missing), "sha256": self.missing[:_MOST_NAMED]},
-            "damaged": {"count": len(self.damaged), "sha256": self.damaged[:_MOST_NAMED]},
-        }
-
-
 def backup(settings: Settings, blobs: Blobs, to: Path, with_content: bool, tell: Told) -> Document:
     """Take a backup into a folder; its manifest. Raises: RecordsError, CannotWrite, StoreAway."""
     moment = datetime.now(UTC)
@@ -102,7 +68,7 @@ def backup(settings: Settings, blobs: Blobs, to: Path, with_content: bool, tell:
             tell(f"{sum(table['rows'] for table in tables.values()):,} rows of {len(tables)} tables")
             held = list(snapshot.blobs()) if with_content else []
         if with_content:
-            contents = _copy_out(settings, blobs, held, to / _CONTENT, tell).as_json()
+            contents = copy_out(settings, blobs, held, to / _CONTENT, tell).as_json()
         manifest = {
             "schema": SCHEMA,
             "ninfer_gate": __version__,
@@ -121,63 +87,6 @@ def backup(settings: Settings, blobs: Blobs, to: Path, with_content: bool, tell:
     return manifest
 
 
-def _copy_out(
-    settings: Settings, blobs: Blobs, held: list[tuple[str, int]], into: Path, tell: Told
-) -> Contents:
-    contents = Contents()
-    into.mkdir(mode=0o700, exist_ok=True)
-    for sha256, size in held:
-        path = into / sha256[:2] / sha256
-        contents.files, contents.bytes = contents.files + 1, contents.bytes + size
-        if _is_there(path, size):
-            continue
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        try:
-            if _fetch(blobs, sha256, size, path):
-                contents.copied += 1
-            else:
-                contents.damaged.append(sha256)
-        except CannotRead as error:
-            if getattr(error, "passing", False):
-                raise
-            contents.missing.append(sha256)
-    contents.missing = _still_held(settings, contents.missing)
-    tell(f"{contents.files:,} contents, {contents.copied:,} of them new in this backup")
-    return contents
-
-
-def _fetch(blobs: Blobs, sha256: str, size: int, path: Path) -> bool:
-    """Whether what the store has is what it should be; only then it is kept. Raises: CannotRead, OSError."""
-    partial = path.with_name(f"{sha256}{_PARTIAL}")
-    try:
-        hashed = hashlib.sha256()
-        with partial.open("wb") as file:
-            for piece in blobs.pieces(sha256, 0, size):
-                hashed.update(piece)
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        if hashed.hexdigest() != sha256:
-            return False
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-    sync_folder(path.parent)
-    return True
-
-
-def _still_held(settings: Settings, missing: list[str]) -> list[str]:
-    """Those that a project still holds: what was given up since the rows were read is nobody's loss."""
-    if not missing:
-        return []
-    database = Database(settings.records_url)
-    try:
-        with database.read() as session:
-            return dump.held_of(session, missing)
-    finally:
-        database.close()
-
-
 def restore(settings: Settings, blobs: Blobs, source: Path, tell: Told) -> Document:
     """Make a service of a backup: an empty database is filled, content put into the store; what was done.
 
@@ -187,32 +96,12 @@ def restore(settings: Settings, blobs: Blobs, source: Path, tell: Told) -> Docum
     manifest = read_manifest(source)
     dump.require_empty(settings.records_url)
     _require_new_engine(settings)
-    contents = _copy_in(blobs, source / _CONTENT) if manifest["content"] is not None else Contents()
+    contents = copy_in(blobs, source / _CONTENT) if manifest["content"] is not None else Contents()
     tell(f"{contents.files:,} contents, {contents.copied:,} of them new in this store")
     files = {name: source / manifest["records"] / f"{name}.jsonl.gz" for name in manifest["tables"]}
     counts = dump.read_back(settings.records_url, manifest["revision"], files)
     tell(f"{sum(counts.values()):,} rows of {len(counts)} tables")
     return {"tables": counts, "content": contents.as_json(), "from": manifest["at"]}
-
-
-def _copy_in(blobs: Blobs, folder: Path) -> Contents:
-    contents = Contents()
-    for path in sorted(folder.glob("??/*")):
-        if not _SHA256.fullmatch(path.name):
-            continue
-        size = path.stat().st_size
-        contents.files, contents.bytes = contents.files + 1, contents.bytes + size
-        if blobs.holds(path.name, size):
-            continue
-        with blobs.writer() as writer, path.open("rb") as file:
-            while piece := file.read(_PIECE_BYTES):
-                writer.write(piece)
-            if writer.sha256 != path.name:
-                contents.damaged.append(path.name)
-                continue
-            writer.commit()
-            contents.copied += 1
-    return contents
 
 
 def read_manifest(source: Path) -> Document:
@@ -236,10 +125,8 @@ def read_manifest(source: Path) -> Document:
 
 
 def _require_new_engine(settings: Settings) -> None:
-    from service import queue
-
     queue.prepare(settings.engine_url)
-    client = Queue(settings.engine_url)
+    client = queue.Queue(settings.engine_url)
     try:
         if client.knows_anything():
             raise EngineKnows
@@ -248,21 +135,13 @@ def _require_new_engine(settings: Settings) -> None:
 
 
 def _publish(to: Path, manifest: Document) -> None:
-    partial = to / f"{MANIFEST}{_PARTIAL}"
+    partial = to / f"{MANIFEST}{PARTIAL}"
     with partial.open("w", encoding="utf-8") as file:
         json.dump(manifest, file, indent=1)
         file.flush()
         os.fsync(file.fileno())
     os.replace(partial, to / MANIFEST)
     sync_folder(to)
-
-
-def _is_there(path: Path, size: int) -> bool:
-    try:
-        status = path.lstat()
-    except OSError:
-        return False
-    return stat.S_ISREG(status.st_mode) and status.st_size == size
 
 
 def _sha256(path: Path) -> str:
