@@ -176,12 +176,15 @@ def _days(text: str) -> int | None:
 
 def _detail(entry: Any) -> str:
     """What a line of the log holds besides, in short."""
-    if entry is None:
-        return ""
-    if isinstance(entry, dict):
-        return clipped(", ".join(f"{key} {_plain(value)}" for key, value in entry.items()), 240)
-    return clipped(_plain(entry), 240)
+    return "" if entry is None else clipped(_plain(entry), 240)
 
 
-def _plain(value: Any) -> str:
+def _plain(value: Any, inside: bool = False) -> str:
+    """As words: a member that holds nothing says nothing."""
+    if isinstance(value, dict):
+        said = ((key, _plain(member, True)) for key, member in value.items() if member is not None)
+        words = ", ".join(f"{key} {text}" for key, text in said if text)
+        return f"({words})" if words and inside else words
+    if isinstance(value, list):
+        return " ".join(_plain(member, True) for member in value)
     return value if isinstance(value, str) else json.dumps(value, default=str)
