@@ -104,7 +104,8 @@ def test_codes_that_pages_name_exist() -> None:
 def _command(words: list[str]) -> list[str]:
     """The command in a line, with the one under it in a group."""
     grouped = (
-        words[1] in ("campaign", "project", "recipe", "schemes", "struct", "targets", "token", "vectors")
+        words[1]
+        in ("campaign", "project", "recipe", "schemes", "struct", "targets", "token", "trust", "vectors")
         and words[2:]
         and not words[2].startswith("-")
     )

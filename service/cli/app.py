@@ -347,6 +347,7 @@ def run(arguments: Sequence[str]) -> int:
         service_app,
         struct_app,
         targets_app,
+        trust_app,
         vectors_app,
     )
 

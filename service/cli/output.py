@@ -26,6 +26,7 @@ RECIPE_SCHEMA = "ninfer-gate/recipe/1"
 SELFCHECK_SCHEMA = "ninfer-gate/selfcheck/1"
 TARGETS_SCHEMA = "ninfer-gate/targets/1"
 TOKENS_SCHEMA = "ninfer-gate/tokens/1"
+TRUSTS_SCHEMA = "ninfer-gate/trusts/1"
 VECTORS_SCHEMA = "ninfer-gate/vectors-report/1"
 
 DOCUMENT_BEGUN: ContextVar[bool] = ContextVar("document_begun", default=False)  # on standard output

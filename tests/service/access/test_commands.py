@@ -15,6 +15,7 @@ from service.cli.app import run
 from service.records import audit, projects
 from service.records.database import Database
 from tests.service.access.conftest import Tenants
+from tests.service.api.world import world
 from tests.service.records.build import P
 
 
@@ -160,3 +161,44 @@ def test_a_deleted_project_is_shut_at_once(tenants: Tenants) -> None:
     for token in (other, reader):
         assert tenants.call(token, "GET", "/v1/project").status_code == 401
     assert tenants.call(tenants.tokens["admin"], "GET", "/v1/project").status_code == 200
+
+
+def test_trusts(
+    tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with world(tmp_path / "data", sqlite_url) as made:
+        monkeypatch.setenv("NINFER_GATE_URL", made.address)
+        monkeypatch.setenv("NINFER_GATE_TOKEN", made.token)
+        workflow = "example/example/.github/workflows/release.yml@*"
+        github = ["--repository", "example/example", "--workflow-ref", workflow, "--scope", "gate"]
+        assert run(["trust", "add", "releases", "--audience", "https://gate.example", *github]) == 0
+        other = [
+            "--issuer",
+            "https://ci.example",
+            "--claim",
+            "ref=main",
+            "--claim",
+            "ref=next",
+            "--claim",
+            "a=b",
+        ]
+        assert run(["trust", "add", "ours", "--audience", "here", *other, "--json", "-"]) == 0
+        capsys.readouterr()
+        assert run(["trust", "list", "--json", "-"]) == 0
+        found = json.loads(capsys.readouterr().out)["trusts"]
+        assert [(row["name"], row["claims"], row["scopes"]) for row in found] == [
+            ("ours", {"ref": ["main", "next"], "a": "b"}, ["read", "submit"]),
+            ("releases", {"repository": "example/example", "workflow_ref": workflow}, ["read", "gate"]),
+        ]
+        assert run(["trust", "list"]) == 0
+        assert "https://ci.example" in capsys.readouterr().out
+        for wrong in (
+            [],
+            ["--issuer", "https://ci.example"],
+            [*other, "--ref", "main"],
+            ["--repository", "a/b"],
+        ):
+            assert run(["trust", "add", "no", "--audience", "here", *wrong]) == 2
+        assert run(["trust", "remove", found[0]["id"]]) == 0
+        assert run(["trust", "remove", found[0]["id"]]) == 2
+        assert [row["name"] for row in made.call("GET", "/v1/trusts").json()["items"]] == ["releases"]
