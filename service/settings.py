@@ -17,13 +17,20 @@ RECORDS_FILE: Final = "records.sqlite"
 _RATE: Final = r"^[1-9][0-9]{0,8}/(second|minute|hour|day)$"
 
 
-def _limits(given: object) -> object:
+def _decoded(given: object) -> object:
     # Not left to pydantic-settings, which has an error of its own for text that is no JSON.
-    if isinstance(given, str):
-        try:
-            given = json.loads(given)
-        except RecursionError:
-            raise ValueError("it is nested too deep to be read") from None
+    if not isinstance(given, str):
+        return given
+    try:
+        return json.loads(given)
+    except RecursionError:
+        raise ValueError("it is nested too deep to be read") from None
+    except ValueError as error:
+        raise ValueError(f"it is no JSON: {error}") from None
+
+
+def _limits(given: object) -> object:
+    given = _decoded(given)
     unknown = set(given) - {limit.name for limit in fields(Limits)} if isinstance(given, dict) else ()
     if unknown:
         raise ValueError(f"no limit of struct types is called {', '.join(sorted(map(str, unknown)))}")
@@ -39,7 +46,12 @@ def _networks(given: tuple[str, ...]) -> tuple[str, ...]:
 class Settings(BaseSettings):
     """Settings by environment variable `NINFER_GATE_<NAME>`; options of the command line go before them."""
 
-    model_config = SettingsConfigDict(env_prefix="NINFER_GATE_", frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(
+        env_prefix="NINFER_GATE_",
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,  # what is wrong with one setting is no reason to print the others, secrets among them
+    )
 
     data: Path = Field(
         default=Path("ninfer-gate-data"), description="Folder of the content store and the default databases."
@@ -80,10 +92,10 @@ class Settings(BaseSettings):
         ge=0,
         description="Bytes of S3 content that a machine keeps in its data folder; 0 for none.",
     )
-    import_roots: tuple[Path, ...] = Field(
+    import_roots: Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_decoded)] = Field(
         default=(), description='Folders that imports may read, as JSON: `["/mnt/models"]`; none by default.'
     )
-    import_buckets: tuple[str, ...] = Field(
+    import_buckets: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_decoded)] = Field(
         default=(),
         description='Buckets, with a prefix or without, that imports may read: `["models/public"]`.',
     )
@@ -153,7 +165,9 @@ class Settings(BaseSettings):
         pattern=_RATE,
         description="Failed tries of one address to be let in; then it is refused unheard until the time is over.",
     )
-    outbound_private: Annotated[tuple[str, ...], AfterValidator(_networks)] = Field(
+    outbound_private: Annotated[
+        tuple[str, ...], NoDecode, BeforeValidator(_decoded), AfterValidator(_networks)
+    ] = Field(
         default=(),
         description='Networks of private addresses that requests of ours may go to: `["10.0.0.0/8"]`; none by default.',
     )
@@ -180,7 +194,9 @@ class Settings(BaseSettings):
         default=128 << 30, ge=1, description="Most bytes of one blob, or of one upload in pieces."
     )
     max_uploads: int = Field(
-        default=8, ge=1, description="Uploads that are taken at a time; further ones wait, unread."
+        default=8,
+        ge=1,
+        description="Uploads that are taken at a time, of one project three quarters of them; further ones wait, unread.",
     )
     max_connections: int = Field(
         default=400, ge=1, description="Connections at a time; further ones are answered with 503."

@@ -18,7 +18,8 @@ def changed_settings(changes: dict[str, Any]) -> Settings:
 
 
 def _told(fault: ErrorDetails) -> str:
+    said = fault["msg"].removeprefix("Value error, ")
     if not fault["loc"]:
-        return fault["msg"].removeprefix("Value error, ")
+        return said
     name = str(fault["loc"][0])
-    return f"{name}: {fault['msg']} (NINFER_GATE_{name.upper()})"
+    return f"{name}: {said} (NINFER_GATE_{name.upper()})"

@@ -25,6 +25,7 @@ from tests.service.access.conftest import OFTEN, Tenants, path_of, tenants_of
 from tests.service.access.issuer import issuer
 from tests.service.api.world import seed, world
 from tests.service.records.build import P
+from worker.start import start
 
 GOOD = "ng_CANARY7f3a" + "x" * 32
 BAD = "ng_CANARYbad0" + "y" * 32
@@ -188,6 +189,22 @@ def test_commands(
         assert run(["push", str(tmp_path / "a.ninfer"), "--patience", "1"]) == 2, address
         told = capsys.readouterr()
         clean(told.out + told.err)
+
+
+def test_what_is_wrong_with_a_setting_prints_no_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NINFER_GATE_METRICS_TOKEN", GOOD)
+    monkeypatch.setenv("NINFER_GATE_DEAD_AFTER_SECONDS", "1")
+    assert start(None) == 2
+    assert run(["token", "list"]) == 2
+    told = capsys.readouterr().err
+    assert told.count("workers would kill one another") == 2
+    assert CANARY not in told
+    monkeypatch.delenv("NINFER_GATE_DEAD_AFTER_SECONDS")
+    monkeypatch.setenv("NINFER_GATE_IMPORT_ROOTS", "/mnt/models")  # as a list in JSON it would be right
+    assert run(["token", "list"]) == 2
+    assert "import_roots: it is no JSON" in capsys.readouterr().err
 
 
 def test_the_client_trims_or_refuses(tenants: Tenants) -> None:
