@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 from service.blobs import Blobs
 from service.issuers import Issuers
 from service.lanes import INTERACTIVE
+from service.places import Places
 from service.rates import Rates
 from service.records.database import Database
 from service.settings import Settings
@@ -49,8 +50,8 @@ class Parts:
     queue: Enqueues
     closing: threading.Event = field(default_factory=threading.Event)
     storing: Storing = field(default_factory=Storing)  # what this process knows of uploads
-    uploads: asyncio.Semaphore = field(init=False)  # each upload holds two batches in memory
-    documents: asyncio.Semaphore = field(init=False)  # a large one takes many times its bytes when it is read
+    uploads: Places = field(init=False)  # each upload holds two batches in memory
+    documents: Places = field(init=False)  # a large one takes many times its bytes when it is read
     _asking: WeakValueDictionary[tuple[str, ...], asyncio.Semaphore] = field(
         init=False, default_factory=WeakValueDictionary
     )
@@ -62,8 +63,8 @@ class Parts:
         """Places for as many uploads as the settings say, and for few large documents; counts begin at nothing."""
         object.__setattr__(self, "rates", Rates(self.settings))
         object.__setattr__(self, "issuers", Issuers(self.settings))
-        object.__setattr__(self, "documents", asyncio.Semaphore(_DOCUMENTS))
-        object.__setattr__(self, "uploads", asyncio.Semaphore(self.settings.max_uploads))
+        object.__setattr__(self, "documents", Places(_DOCUMENTS))
+        object.__setattr__(self, "uploads", Places(self.settings.max_uploads))
 
     def asking(self, projects: Collection[str]) -> asyncio.Semaphore:
         """A place to wait for an issuer that these projects trust: an issuer that is slow keeps nobody else's from being asked."""

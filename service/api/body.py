@@ -19,6 +19,7 @@ from service.api.pace import paced
 from service.api.parameters import CallerParam, PartsParam
 from service.api.problems import validation_faults
 from service.api.upload import require_identity, require_length, too_large
+from service.auth import Caller
 from service.errors import (
     BodyTooLarge,
     Fault,
@@ -61,13 +62,13 @@ class Body(Generic[Model]):
 
 
 @asynccontextmanager
-async def place(request: Request, parts: Parts) -> AsyncIterator[None]:
+async def place(request: Request, parts: Parts, caller: Caller) -> AsyncIterator[None]:
     """A place for a document that may be large; small ones, by what they say themselves, need none."""
     length = request.headers.get("content-length", "")
     if length.isascii() and length.isdigit() and int(length[:20]) <= _SMALL_BYTES:
         yield
         return
-    async with parts.documents:
+    async with parts.documents.of(caller.project_id):
         yield
 
 
@@ -185,16 +186,16 @@ def strict(adapter: TypeAdapter[Model]) -> Callable[..., AsyncIterator[Body[Mode
     """A dependency that reads the body, after the caller is known; a large one keeps its place until the answer."""
 
     async def dependency(
-        request: Request, parts: PartsParam, _caller: CallerParam
+        request: Request, parts: PartsParam, caller: CallerParam
     ) -> AsyncIterator[Body[Model]]:
-        async with place(request, parts):
+        async with place(request, parts, caller):
             yield await read(request, parts, adapter)
 
     return dependency
 
 
-async def _text(request: Request, parts: PartsParam, _caller: CallerParam) -> AsyncIterator[bytes]:
-    async with place(request, parts):
+async def _text(request: Request, parts: PartsParam, caller: CallerParam) -> AsyncIterator[bytes]:
+    async with place(request, parts, caller):
         content = await text(request, parts)
         require_few_values(content)
         yield content

@@ -18,7 +18,7 @@ async def receive(
     """Take the body in. The offset after it. Raises: what `Receipt` does, BodyTooLarge, TooSlow, Unavailable, ClientDisconnect."""
     receipt = await run_in_threadpool(Receipt, parts, upload, offset, checksum)
     try:
-        async with parts.uploads:
+        async with parts.uploads.of(upload.project_id):
             try:
                 body = paced(request.stream(), parts)
                 await pump(

@@ -33,7 +33,7 @@ async def receive(request: Request, parts: Parts, project_id: str) -> Stored:
     require_length(request, limit)
     await run_in_threadpool(_require_room, parts, project_id, length_of(request))
     digests = announced({name: request.headers.getlist(name) for name in HEADERS})
-    async with parts.uploads:
+    async with parts.uploads.of(project_id):
         writer = await run_in_threadpool(parts.blobs.writer)
         try:
 

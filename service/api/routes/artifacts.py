@@ -102,7 +102,7 @@ async def push(
     For the latter give `kind` and `name` in the query and send the bytes as anything but JSON.
     """
     if kind is None and name is None:
-        async with body.place(request, parts):
+        async with body.place(request, parts, caller):
             sent = (await body.read(request, parts, ARTIFACT)).value
         artifact, new = await run_in_threadpool(
             artifacts.push, parts, caller.project_id, sent.kind, named(sent.files)
