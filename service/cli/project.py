@@ -97,7 +97,10 @@ def _delete(changes: dict[str, Any], name: str, confirm: str | None) -> int:
             if not sys.stdin.isatty():
                 raise Usage("nobody is there to be asked: say the name once more with --confirm")
             print(f"Everything that {found.name} holds will be gone, evidence included.", file=sys.stderr)
-            confirm = input("Its name once more: ")
+            try:
+                confirm = input("Its name once more: ")
+            except EOFError:
+                raise Usage("its name was not said once more") from None
         try:
             retention.delete_project(database, found.id, confirm=confirm.strip(), actor=auth.COMMAND_LINE)
         except ServiceError as error:

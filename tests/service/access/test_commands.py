@@ -1,5 +1,6 @@
 """`ninfer-gate token` and `project`: on the database itself, for who runs the service."""
 
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -80,7 +81,17 @@ def test_tokens(
     assert actions == ["token.revoked", "session.opened", "token.created"]
 
 
-def test_projects(data: Path, opened: Database, capsys: pytest.CaptureFixture[str]) -> None:
+class Terminal(io.StringIO):
+    """A person who types this, and then nothing more."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
+def test_projects(
+    data: Path, opened: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     at = ["--data", str(data)]
     assert run(["project", "add", "vision", "--quota", "2TB", "--max-running-jobs", "3", *at]) == 0
     assert run(["project", "add", "vision", *at]) == 2
@@ -97,6 +108,10 @@ def test_projects(data: Path, opened: Database, capsys: pytest.CaptureFixture[st
     for wrong in ([], ["--confirm", "another"]):
         assert run(["project", "delete", "vision", *wrong, *at]) == 2
         auth.authenticate(opened, secret)
+    for typed, said in (("", "was not said"), ("another\n", "say its name once more")):
+        monkeypatch.setattr("sys.stdin", Terminal(typed))
+        assert run(["project", "delete", "vision", *at]) == 2
+        assert said in capsys.readouterr().err
     assert run(["project", "delete", "default", "--confirm", "default", *at]) == 2
     assert run(["project", "delete", "vision", "--confirm", "vision", *at]) == 0
     with pytest.raises(auth.Unauthorized):
