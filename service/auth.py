@@ -186,11 +186,12 @@ def hashed(secret: str | None) -> str:
 def _caller(database: Database, secret: str | None, kinds: Collection[str]) -> Caller:
     with database.read() as session:
         found = tokens.find(session, hashed(secret), now())
-    if found is None or found.kind not in kinds:
+        scopes = frozenset() if found is None else tokens.scopes(session, found, now())
+    if found is None or found.kind not in kinds or not scopes:
         raise Unauthorized()
     return Caller(
         found.project_id,
-        widened(found.scopes.split()),
+        scopes,
         _actor(found),
         found.id,
         found.expires_at,

@@ -3,13 +3,14 @@
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from sqlalchemy import delete, exists, or_, select, update
+from sqlalchemy import and_, delete, exists, or_, select, update
 from sqlalchemy.orm import Session
 
 from service.records.models import Project, Token
+from service.records.models.tenants import EARLIER
 from service.records.pages import Page, cut, decode, encode, fetched, identifier
 from service.records.types import new_id, now
-from service.scopes import ADMIN
+from service.scopes import ADMIN, widened
 
 _LISTING = "tokens"
 
@@ -61,6 +62,19 @@ def find(session: Session, sha256: str, now: datetime) -> Token | None:
     lives = or_(Token.expires_at.is_(None), Token.expires_at > now)
     query = select(Token).join(Project, Project.id == Token.project_id)
     return session.scalar(query.where(Token.sha256 == sha256, lives, Project.deleted_at.is_(None)))
+
+
+def scopes(session: Session, token: Token, now: datetime) -> frozenset[str]:
+    """What a token may do.
+
+    A session that an API of the release before opened does not say by which token: it may do what all of them may.
+    """
+    if token.kind != "session" or token.created_by != EARLIER:
+        return frozenset(widened(token.scopes.split()))
+    lives = or_(Token.expires_at.is_(None), Token.expires_at > now)
+    query = select(Token.scopes).where(Token.project_id == token.project_id, Token.kind == "api", lives)
+    said = [frozenset(widened(words.split())) for words in session.scalars(query.distinct())]
+    return frozenset.intersection(*said) if said else frozenset()
 
 
 def lives(session: Session, project_id: str, id_: str, now: datetime) -> bool:
@@ -115,7 +129,9 @@ def remove(session: Session, sha256: str) -> None:
 
 def remove_with_children(session: Session, project_id: str, id_: str) -> int:
     """Forget a token, or what came by a trust, and what was opened with it; how many there were."""
-    family = or_(Token.id == id_, Token.parent_id == id_)
+    # A session of the release before may have been opened with it.
+    unsaid = and_(Token.kind == "session", Token.created_by == EARLIER)
+    family = or_(Token.id == id_, Token.parent_id == id_, unsaid)
     gone = session.scalars(
         delete(Token).where(Token.project_id == project_id, family).returning(Token.sha256)
     )

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import DateTime, Dialect, String, Text
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator
 
 _ESCAPE = "\x1a"
@@ -87,6 +89,23 @@ def now() -> datetime:
 def new_id() -> str:
     """32 hex digits: milliseconds since 1970 (12 digits), then chance (20). Later ids sort later."""
     return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"
+
+
+class ChanceId(FunctionElement[str]):
+    """32 hex digits out of the database's own chance, for rows of writers that know no ids."""
+
+    inherit_cache = True
+    type = String(32)
+
+
+@compiles(ChanceId, "sqlite")
+def _chance_on_sqlite(*_: Any, **__: Any) -> str:
+    return "lower(hex(randomblob(16)))"
+
+
+@compiles(ChanceId, "postgresql")
+def _chance_on_postgresql(*_: Any, **__: Any) -> str:
+    return "md5(random()::text || clock_timestamp()::text)"
 
 
 def first_id(moment: datetime) -> str:

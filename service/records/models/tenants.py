@@ -11,7 +11,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.records.models.base import ID, SHA256, Base, OfProject
-from service.records.types import HostileString, HostileText, Json
+from service.records.types import ChanceId, HostileString, HostileText, Json
 
 
 class Project(Base):
@@ -26,18 +26,22 @@ class Project(Base):
     deleted_at: Mapped[datetime | None]
 
 
+EARLIER = "earlier release"  # who made tokens that say nothing of that
+
+
 class Token(OfProject, Base):
     """An API token or a browser session, known by the sha256 of its text."""
 
     __tablename__ = "tokens"
     __table_args__ = (Index(None, "project_id", "id"), Index(None, "expires_at"), UniqueConstraint("id"))
     sha256: Mapped[str] = mapped_column(SHA256, primary_key=True)
-    id: Mapped[str] = mapped_column(ID)  # what it is called by; says nothing of its text
+    # What has a default here is not known to an API of the release before, which may still make sessions.
+    id: Mapped[str] = mapped_column(ID, server_default=ChanceId())  # its name; says nothing of its text
     kind: Mapped[str] = mapped_column(HostileString(10))  # api, session, oidc
-    name: Mapped[str] = mapped_column(HostileString(100))
-    scopes: Mapped[str] = mapped_column(HostileString(40))  # words with spaces between them
+    name: Mapped[str] = mapped_column(HostileString(100), server_default=EARLIER)
+    scopes: Mapped[str] = mapped_column(HostileString(40), server_default="admin")  # words with spaces
     parent_id: Mapped[str | None] = mapped_column(ID)  # of a session: the token that opened it
-    created_by: Mapped[str] = mapped_column(HostileString(200))
+    created_by: Mapped[str] = mapped_column(HostileString(200), server_default=EARLIER)
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]

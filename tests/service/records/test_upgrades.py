@@ -13,13 +13,15 @@ from alembic import command
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, MetaData, Table, event, inspect, select, text
 
-from service.auth import authenticate, hashed
+from service.auth import authenticate, hashed, new_token, session_caller
+from service.errors import Unauthorized
 from service.records import connections, schema
 from service.records.database import Database, Migrated, head, migrate
 from service.records.dump import read_back
 from service.records.models import Base
 from service.records.tokens import find
 from service.records.types import Json, Utc
+from service.tokens import revoke
 
 BEFORE = "2026_11_30_scheme_checks"  # the last revision of the release before this one
 ROWS = 3
@@ -145,6 +147,8 @@ def test_writers_of_the_release_before_go_on(old: Engine, empty_url: str) -> Non
     tables = tables_of(old)
     fill(old, tables, range(ROWS))
     secret = "ng_" + "a" * 43
+    columns = "sha256, kind, created_at, project_id"
+    insert_token = text(f"INSERT INTO tokens ({columns}) VALUES (:sha256, :kind, :at, :project_id)")  # noqa: S608  ours
     with connections.writers(old).begin() as connection:
         values = {
             "sha256": hashed(secret),
@@ -152,19 +156,26 @@ def test_writers_of_the_release_before_go_on(old: Engine, empty_url: str) -> Non
             "at": "2026-11-30 00:00:00",
             "project_id": f"{1:032x}",
         }
-        connection.execute(
-            text(
-                "INSERT INTO tokens (sha256, kind, created_at, project_id) VALUES (:sha256, :kind, :at, :project_id)"
-            ),
-            values,
-        )
+        connection.execute(insert_token, values)
     migrate(empty_url)
     database = Database(empty_url)
     caller = authenticate(database, secret)
-    database.close()
     assert (caller.project_id, caller.may("admin"), caller.may("read")) == (f"{1:032x}", True, True)
-    # Its API cannot: a session without an owner is refused. docs/operations.md says to replace the API at once.
-    fill(old, [table for table in tables if table.name != "tokens"], range(ROWS, 2 * ROWS))
+    fill(old, tables, range(ROWS, 2 * ROWS))
+    page_session = {**values, "sha256": hashed("page"), "kind": "session"}
+    with connections.writers(old).begin() as connection:
+        connection.execute(insert_token, page_session)
+    # Its API opens page sessions, which may do what every token of the project may, as they could before.
+    seen = session_caller(database, "page")
+    assert (seen.project_id, seen.may("admin"), len(seen.token_id or "")) == (f"{1:032x}", True, 32)
+    reader = new_token(database, f"{1:032x}", ("read",))
+    seen = session_caller(database, "page")
+    assert (seen.may("admin"), seen.may("read")) == (False, True)
+    # By which token it was opened nobody knows: it ends with any.
+    revoke(database, f"{1:032x}", "tests", authenticate(database, reader).token_id or "")
+    with pytest.raises(Unauthorized):
+        session_caller(database, "page")
+    database.close()
 
 
 def test_a_migration_waits_for_no_table_for_long(old: Engine, empty_url: str) -> None:
