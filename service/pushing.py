@@ -32,6 +32,7 @@ _STORE_SECONDS: Final = (
 )
 _ELSEWHERE_SECONDS: Final = 60.0  # for which the machine that has an upload is looked for; it may be gone
 _TURNS: Final = 3  # in which it is met, where a balancer has few machines
+_ASK_SECONDS: Final = 5.0  # between two questions whether the service can store at all
 _ANEW: Final = 3  # how often an upload that is gone is begun again
 
 
@@ -248,8 +249,8 @@ class _Sending:
         self._link.got_on()
 
     def _await_stored(self, upload: str) -> None:
-        end = time.monotonic() + _STORE_SECONDS
-        while time.monotonic() < end:
+        began = asked_at = time.monotonic()
+        while time.monotonic() < began + _STORE_SECONDS:
             seen: Document = self._link.patiently(
                 lambda: self._link.success("GET", f"/v1/uploads/{upload}").json()
             )
@@ -257,8 +258,18 @@ class _Sending:
                 return
             if seen["state"] == "failed":
                 raise _not_stored(self._path, seen)
+            if time.monotonic() > asked_at + _ASK_SECONDS:
+                if asked_at == began:
+                    self._how.told(f"{self._path.name}: all of it is there; the service stores it")
+                asked_at = time.monotonic()
+                self._link.patiently(self._require_able)
             self._link.wait(_POLL_SECONDS)
         raise Unfinished(f"{self._path} is all there and still being stored; the same command asks again")
+
+    def _require_able(self) -> None:
+        """Storing may take long, and then nothing is amiss unless the service says so. Raises: Passing, while it does."""
+        self._link.ask("GET", "/readyz")
+        self._link.got_on()
 
     def _pieces(self, start: int, stop: int) -> Iterator[bytes]:
         with self._path.open("rb", buffering=0) as file:

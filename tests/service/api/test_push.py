@@ -232,6 +232,37 @@ def test_what_is_there_and_wrong_is_said(
     monkeypatch.setattr(api.parts.storing.hashes, "take", real)
 
 
+def test_a_service_that_cannot_store_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All bytes are there, but the bucket is gone: the patience counts, for as long as the service says so."""
+    path, able, told = file(tmp_path, 10, 8), [200, 200], list[str]()
+    seen = {
+        "id": "1" * 32,
+        "protocol": "tus",
+        "bytes": 10,
+        "offset": 10,
+        "state": "storing",
+        "elsewhere": False,
+    }
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/readyz":
+            return httpx.Response(able.pop() if able else 503, json={"code": "not_ready"})
+        if request.url.path.startswith("/v1/blobs/"):
+            return httpx.Response(404)
+        many = request.url.path == "/v1/uploads"
+        return httpx.Response(200, headers={"Upload-Offset": "10"}, json={"items": [seen]} if many else seen)
+
+    monkeypatch.setattr(pushing, "_ASK_SECONDS", 0.01)
+    with Client("http://gate.example", "x") as client:
+        client.http = httpx.Client(base_url=client.address, transport=httpx.MockTransport(answer))
+        with pytest.raises(Unfinished, match=r"503 \(not_ready\); the same command goes on"):
+            push(client, path, How(patience_seconds=0.1, told=told.append))
+    assert able == []
+    assert sum("the service stores it" in line for line in told) == 1
+
+
 def test_the_command(
     api: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -68,8 +68,8 @@ def tenant(seed: Seed, scratch: Path, artifact: Artifact) -> Tenant:
         ):
             audit.add(session, DEFAULT_PROJECT, "token first", action, subject, {"name": MARKUP, "n": 3})
         for name, version, draining, ago in (
-            ("gate-worker-1", "0.4.0", False, 2.0),
-            ("gate-worker-2", "0.3.0", True, 4.0),
+            ("gate-worker-1", "0.4.0", False, -900.0),  # alive for all tests of this service, however slow
+            ("gate-worker-2", "0.3.0", True, -900.0),
             (MARKUP, None, False, 9_000.0),
         ):
             workers.enter(session, new_id(), host=name, machine="m", pid=41, started=1, version=version)
