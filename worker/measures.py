@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from service import logs, metrics, tracing
 from service.queue import COMPARE_SHARD, CONVERT_SHARD, LIST_OBJECTS, VERIFY_SHARD
-from service.records import jobs
+from service.records import gauges
 from service.records.database import Database
 from service.records.models import Job
 
@@ -54,16 +54,15 @@ def ended(database: Database, job_id: str) -> None:
     """Count a job whose workflow has just come to its end; one that goes on in another epoch is none of these."""
     try:
         with database.read() as session:
-            job = jobs.get(session, job_id)
-            last = jobs.last_shard_at(session, job_id)
+            job = gauges.over(session, job_id)
     except SQLAlchemyError as error:  # a number in a chart is no reason to do work again
         log.warning("job.not_counted", job=job_id, error=str(error).partition("\n")[0])
         return
-    if job is None or job.state in jobs.OPEN:
+    if job is None:
         return
     metrics.JOBS.labels(job.type, job.lane, job.state).inc()
     if job.state == "error" and isinstance(job.error, dict):
         metrics.ERRORS.labels(str(job.error.get("code"))).inc()
-    if last is not None and job.finished_at is not None and job.state not in ("error", "cancelled"):
-        seconds = max(0.0, (job.finished_at - last).total_seconds())
+    if job.last_shard_at is not None and job.state not in ("error", "cancelled"):
+        seconds = max(0.0, (job.finished_at - job.last_shard_at).total_seconds())
         metrics.VERDICT_LATENCY.labels(job.type).observe(seconds)

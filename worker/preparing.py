@@ -83,6 +83,7 @@ class Counting:
 class Verification:
     """A verification prepared, with its files open."""
 
+    run: Run
     artifact: Artifact
     against: Against
     rests: Rests | None  # None for a kind, or a file, of which nothing is taken over
@@ -174,7 +175,7 @@ def open_verification(store: Store, job_id: str) -> Verification:
             )  # nothing is made of them, so nobody has to know whether they are what they were
         tasks = [*sources.tasks(prepared.pool), *prepared.tasks]
         digest = plans.digest(tasks)
-        facts = (artifact, against, rests, known)
+        facts = (run, artifact, against, rests, known)
         return Verification(*facts, prepared, tasks, digest, files, sources, stack.pop_all())
 
 

@@ -134,6 +134,8 @@ def known(database: Database, job_id: str, run: Run, rests: Rests, files: Mappin
     Raises: RowMissing.
     """
     decision = run.reuse
+    if run.full and decision is None:
+        return Known()
     with database.read() as session:
         job = jobs.get(session, job_id)
         keys = {} if run.full else rests.keys(identities.of_artifact(session, run.artifact_id))

@@ -159,11 +159,11 @@ class Watch:
 
     def _ask(self, tickets: list[Ticket]) -> None:
         with self._database.read() as session:
-            found = {job_id: jobs.get(session, job_id) for job_id in {item.job_id for item in tickets}}
+            found = jobs.by_ids(session, {item.job_id for item in tickets})
         now = time.monotonic()
         late = set()
         for ticket in tickets:
-            job = found[ticket.job_id]
+            job = found.get(ticket.job_id)
             if goes_on(job, ticket.epoch):
                 continue
             if ticket.cancelled_at is None:

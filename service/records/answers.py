@@ -24,6 +24,7 @@ from service.records.models import (
 from service.records.rows import insert_new, values
 from service.records.types import now
 
+_PROJECTS: Final = "projects and jobs"  # of a session: of the answers that it has written to
 OfJob = TypeVar("OfJob", Run, Conversion, Comparison, SchemeCheck, Import)
 
 _OWNS: Final = {
@@ -96,6 +97,12 @@ def drop_parts(session: Session, job_id: str) -> None:
 
 
 def _project(session: Session, model: type[OfJob], id_: str) -> str:
-    project_id, job_id = session.execute(select(model.project_id, model.job_id).where(model.id == id_)).one()
+    # Neither ever changes, so the database is asked once in a session.
+    known: dict[tuple[type[Base], str], tuple[str, str]] = session.info.setdefault(_PROJECTS, {})
+    if (model, id_) not in known:
+        query = select(model.project_id, model.job_id).where(model.id == id_)
+        project_id, job_id = session.execute(query).one()
+        known[model, id_] = (project_id, job_id)
+    project_id, job_id = known[model, id_]
     require_open(session, job_id)
-    return str(project_id)
+    return project_id

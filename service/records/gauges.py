@@ -1,13 +1,15 @@
-"""Queries over workers, uploads and content for those who watch the service: counts, of all projects together."""
+"""Queries over workers, jobs, uploads and content for those who watch the service: counts, of all projects together."""
 
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from service.records.campaigns import RUNS
 from service.records.database import clock
-from service.records.models import Campaign, DoomedBlob, Upload, Worker
+from service.records.models import Campaign, DoomedBlob, Job, Shard, Upload, Worker
 from service.records.uploads import IS_OPEN as IS_OPEN_UPLOAD
 
 
@@ -18,6 +20,26 @@ class Open:
     state: str
     uploads: int
     bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """A job that has ended."""
+
+    type: str
+    lane: str
+    state: str
+    error: Any
+    finished_at: datetime
+    last_shard_at: datetime | None  # when the last of its shards was done
+
+
+def over(session: Session, job_id: str) -> Over | None:
+    """The job, if it has ended."""
+    last = select(func.max(Shard.finished_at)).where(Shard.job_id == job_id).scalar_subquery()
+    query = select(Job.type, Job.lane, Job.state, Job.error, Job.finished_at, last)
+    row = session.execute(query.where(Job.id == job_id, Job.finished_at.is_not(None))).one_or_none()
+    return None if row is None else Over(*row)
 
 
 def open_uploads(session: Session) -> list[Open]:

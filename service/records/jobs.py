@@ -1,7 +1,7 @@
 """Queries over jobs. A job is open while it is `queued` or `running`; its final state is set once and never changes."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from sqlalchemy import select
@@ -20,15 +20,15 @@ from service.records.models import (
     SelfCheck,
 )
 from service.records.pages import Page, cut, decode, encode, fetched, identifier
-from service.records.rows import insert_new, values
+from service.records.rows import batches, insert_new, values
 from service.records.shards import (
     Progress,
     advance,
     drop_outcomes,
     finish_shard,
-    last_shard_at,
     outcomes,
     plan,
+    plan_done,
     progress,
     progress_of,
     segment,
@@ -46,6 +46,7 @@ __all__ = [
     "add_event",
     "advance",
     "begin",
+    "by_ids",
     "by_key",
     "contents_of",
     "events",
@@ -54,12 +55,12 @@ __all__ = [
     "get",
     "job",
     "jobs",
-    "last_shard_at",
     "locked",
     "open_jobs",
     "open_of_type",
     "outcomes",
     "plan",
+    "plan_done",
     "progress",
     "progress_of",
     "request_cancel",
@@ -87,7 +88,7 @@ _DIGEST: Final = re.compile(f"{DIGEST_PREFIX}[0-9a-f]{{64}}")
 def add(session: Session, job: Job) -> Job:
     """The stored job: `job`, or the one that has its idempotency key already; compare their ids to tell."""
     new = insert_new(session, Job, [values(job)]) == 1
-    stored = get(session, job.id)
+    stored = locked(session, job.id) if new else None
     if stored is None and job.idempotency_key is not None:
         stored = by_key(session, job.project_id, job.idempotency_key)
     if stored is None:
@@ -95,7 +96,8 @@ def add(session: Session, job: Job) -> Job:
     if new:
         owner = {"project_id": stored.project_id, "job_id": stored.id}
         named = sorted(contents_of(stored.request))
-        insert_new(session, JobContent, [{**owner, "sha256": sha256} for sha256 in named])
+        if named:
+            insert_new(session, JobContent, [{**owner, "sha256": sha256} for sha256 in named])
         add_event(session, stored, "state:queued", "state", {"state": stored.state})
     return stored
 
@@ -132,6 +134,15 @@ def job(session: Session, project_id: str, job_id: str, *, lock: bool = False) -
 def get(session: Session, job_id: str) -> Job | None:
     """The job with an id, whichever project it belongs to: for workers."""
     return session.get(Job, job_id)
+
+
+def by_ids(session: Session, job_ids: Collection[str]) -> dict[str, Job]:
+    """Those of these jobs that there are, whichever projects they belong to: for workers."""
+    return {
+        job.id: job
+        for batch in batches(job_ids)
+        for job in session.scalars(select(Job).where(Job.id.in_(batch)))
+    }
 
 
 def jobs(

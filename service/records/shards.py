@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Select, case, func, select, update
@@ -48,6 +47,30 @@ def plan(
         job.planned_by = planned_by
         session.flush()
     return shards(session, job_id)
+
+
+def plan_done(
+    session: Session,
+    job_id: str,
+    objects: int,
+    row: Shard,
+    digest: str,
+    planned_by: str,
+) -> bool:
+    """Store a plan of one shard that is done already, unless there is a plan; whether this call did."""
+    job = locked(session, job_id)
+    if job is None or job.objects is not None:
+        return False
+    done = {"done": True, "bytes_done": row.bytes, "finished_at": now()}
+    insert_new(session, Shard, [{**values(row), **done, "job_id": job_id, "project_id": job.project_id}])
+    job.objects, job.bytes, job.plan, job.planned_by = objects, row.bytes, digest, planned_by
+    _tell(session, job, row.number, Progress(objects, objects, row.bytes, row.bytes))
+    return True
+
+
+def _tell(session: Session, job: Job, number: int, reached: Progress) -> None:
+    key = f"shard:{number}.{job.epoch}" if job.epoch else f"shard:{number}"
+    add_event(session, job, key, "progress", asdict(reached))
 
 
 def shards(session: Session, job_id: str) -> list[Shard]:
@@ -113,8 +136,7 @@ def finish_shard(
     found.produced = produced
     found.finished_at = now()
     session.flush()
-    key = f"shard:{number}.{job.epoch}" if job.epoch else f"shard:{number}"
-    add_event(session, job, key, "progress", asdict(progress(session, job_id)))
+    _tell(session, job, number, progress(session, job_id))
     return True
 
 
@@ -133,11 +155,6 @@ def segment(session: Session, job_id: str, number: int) -> Any:
     return session.scalar(
         select(Shard.segment).where(Shard.job_id == job_id, Shard.number == number, Shard.done.is_(True))
     )
-
-
-def last_shard_at(session: Session, job_id: str) -> datetime | None:
-    """When the last of a job's shards was done; None for none."""
-    return session.scalar(select(func.max(Shard.finished_at)).where(Shard.job_id == job_id))
 
 
 def drop_outcomes(session: Session, job_id: str) -> None:

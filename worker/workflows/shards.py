@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 from typing import Any
 
+import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -24,8 +25,11 @@ from worker import measures, plans
 from worker.company import SUSPECT
 from worker.context import DONE, ENDED, GIVEN_UP, INTERNAL, Answer, Context, Steps
 from worker.errors import LeftToOthers, RowMissing
+from worker.patience import passing
 from worker.produced import Told, told
 from worker.watch import Cancelled, goes_on
+
+log = structlog.get_logger()
 
 Document = dict[str, Any]  # an outcome as JSON
 _WAIT = "wait"
@@ -49,20 +53,34 @@ def follow(
 ) -> None:
     """Do the steps of a job that has shards; `workflow` is that of its shards, `put_in_line` stands for all of them going in line.
 
-    `at_once` may do all of a job in its first step.
+    `at_once` may do all of a job without any step.
     """
+    if at_once is not None and _all(context, job_id, at_once):
+        context.forget(job_id)
+        return
     in_turn(
         context,
         steps,
         job_id,
         (
-            ("begin", functools.partial(begin, at_once=at_once)),
+            ("begin", begin),
             ("plan", plan),
             ("put in line", put_in_line or functools.partial(every_shard, workflow)),
             (_WAIT, functools.partial(wait, workflow)),
             last,
         ),
     )
+
+
+def _all(context: Context, job_id: str, at_once: Work) -> bool:
+    """Whether the job has ended `at_once`: what is left to steps is left to do, for one, when the database is away."""
+    try:
+        return bool(context.answering(job_id, functools.partial(at_once, context, job_id))["ended"])
+    except SQLAlchemyError as error:
+        if not passing(error):
+            raise
+        log.warning("job.takes_steps", job=job_id, error=str(error).partition("\n")[0])
+        return False
 
 
 def in_turn(context: Context, steps: Steps, job_id: str, work: Sequence[tuple[str, Work]]) -> None:
@@ -94,18 +112,10 @@ def _too_often(context: Context, job_id: str, name: str) -> bool:
     return True
 
 
-def begin(context: Context, job_id: str, at_once: Work | None = None) -> Answer:
-    """The job runs now, or it has ended before anything began.
-
-    A job that nobody has begun before is done `at_once`, where that is given; else it takes its steps, each of which is
-    counted when a worker ended in it.
-    """
+def begin(context: Context, job_id: str) -> Answer:
+    """The job runs now, or it has ended before anything began."""
     with context.database.write() as session:
-        job = jobs.locked(session, job_id)
-        fresh = job is not None and job.state == "queued"
-        if not jobs.begin(session, job_id, context.epoch):
-            return ENDED
-    return at_once(context, job_id) if fresh and at_once is not None else DONE
+        return DONE if jobs.begin(session, job_id, context.epoch) else ENDED
 
 
 def cut(

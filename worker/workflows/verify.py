@@ -6,24 +6,29 @@ from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
+from ninfer_core import __version__
 from ninfer_core.findings import Finding
-from ninfer_core.verify.outcomes import Outcome
+from ninfer_core.verify.outcomes import Outcome, to_json
 from ninfer_core.verify.report import ObjectResult, Report, coverage, finding_json
 from service.queue import VERIFY_SHARD
 from service.records import content, identities, jobs, provenance, runs
+from service.records.models import LISTED, Job, Result, Run, Shard
 from service.records.models import Finding as FindingRow
-from service.records.models import Job, Result, Run
-from worker import facts
+from worker import facts, measures
 from worker.context import DONE, ENDED, Answer, Context, Steps
 from worker.errors import RowMissing
 from worker.preparing import Verification
-from worker.produced import Told, merged
+from worker.produced import Told, merged, told
 from worker.reuse import reusable, source_key
 from worker.workflows import shards
 from worker.workflows.listing import list_if_possible, list_reported
 
 _LITTLE_BYTES: Final = 1 << 20
 _FEW_ROWS: Final = 500  # of a report, which are stored together with the end of its job
+
+
+class _Planned(Exception):
+    """Others are at the job, which took this worker for dead: its shards are to be done."""
 
 
 def verify(context: Context, steps: Steps, job_id: str, epoch: int = 0) -> None:
@@ -38,7 +43,7 @@ def verify(context: Context, steps: Steps, job_id: str, epoch: int = 0) -> None:
         plan=_plan,
         last=last,
         put_in_line=_put_in_line,
-        at_once=_if_little,
+        at_once=_at_once,
     )
 
 
@@ -56,22 +61,50 @@ def _run(context: Context, job_id: str, number: int, *, counted: bool = True) ->
     return shards.run(context, job_id, number, work, counted=counted)
 
 
-def _if_little(context: Context, job_id: str) -> Answer:
-    """All of a verification with little to read: what the engine notes of each step would take longer than the step."""
-    with context.database.read() as session:
-        job = jobs.get(session, job_id)
+def _at_once(context: Context, job_id: str) -> Answer:
+    """All of a verification with little to read that nobody has begun: one transaction as it begins, one as it ends.
+
+    Whatever comes in between, the job is running then and not planned, and takes its steps.
+    """
+    with context.database.write() as session:
+        job = jobs.locked(session, job_id)
         artifact = (
             None if job is None or job.artifact_id is None else content.artifact(session, job.artifact_id)
         )
-    if artifact is None or artifact.bytes > _LITTLE_BYTES or _plan(context, job_id)["ended"]:
-        return DONE
-    with context.database.read() as session:
-        planned = jobs.shards(session, job_id)
-    if len(planned) != 1 or planned[0].bytes > _LITTLE_BYTES:
-        return DONE
-    if _run(context, job_id, planned[0].number, counted=False)["ended"]:
-        return DONE
-    _merge(context, job_id)
+        if job is None or job.state != "queued" or artifact is None or artifact.bytes > _LITTLE_BYTES:
+            return DONE
+        if not jobs.begin(session, job_id, context.epoch):
+            return DONE
+    if artifact.listing != LISTED:
+        list_if_possible(context.store, artifact.id)
+    with context.verification(job) as verification:
+        parts = shards.cut(
+            job, verification.tasks, context.settings.shard_bytes, verification.prepared.totals.objects
+        )
+        if len(parts) != 1 or parts[0].bytes > _LITTLE_BYTES:
+            return DONE
+        return _ended(context, job, verification, parts[0])
+
+
+def _ended(context: Context, job: Job, verification: Verification, shard: Shard) -> Answer:
+    def work() -> list[Outcome]:
+        with measures.shard(job, shard.number, shard.bytes):
+            return [task.run() for task in verification.tasks]
+
+    found = context.little(work, job.lane)
+    shard.produced = told(map(to_json, found), context.devices)
+
+    def planned(session: Session) -> None:
+        objects = verification.prepared.totals.objects
+        if not jobs.plan_done(session, job.id, objects, shard, verification.plan, __version__):
+            raise _Planned
+
+    with context.ticket(job.id) as ticket:
+        report = verification.conclude(found, ticket)
+        try:
+            _save(context, verification.run, report, verification, merged([shard.produced]), planned)
+        except _Planned:
+            return DONE
     return ENDED
 
 
@@ -109,9 +142,18 @@ def _merge(context: Context, job_id: str) -> Answer:
     return DONE
 
 
-def _save(context: Context, run: Run, report: Report, verification: Verification, produced: Told) -> None:
-    """Store the report and end the job with it. Raises: Cancelled, as soon as the job is over."""
-    list_reported(context, run, report)
+def _save(
+    context: Context,
+    run: Run,
+    report: Report,
+    verification: Verification,
+    produced: Told,
+    first: Callable[[Session], None] | None = None,
+) -> None:
+    """Store the report and end the job with it, after `first`. Raises: Cancelled, as soon as the job is over."""
+    artifact = verification.artifact
+    if artifact.listing != LISTED or len(report.objects) > (artifact.object_count or 0):
+        list_reported(context, run, report)
     keys = reusable(verification.rests, report)
     parts: tuple[tuple[Iterable[Any], Callable[[Session, list[Any]], object]], ...] = (
         (
@@ -127,8 +169,10 @@ def _save(context: Context, run: Run, report: Report, verification: Verification
             lambda session, rows: runs.save_findings(session, run.id, rows),
         ),
     )
-    few = len(report.objects) + len(report.findings) <= _FEW_ROWS
-    if not few:
+    few: list[tuple[list[Any], Callable[[Session, list[Any]], object]]] = []
+    if len(report.objects) + len(report.findings) <= _FEW_ROWS:
+        few = [(stored, save) for rows, save in parts if (stored := list(rows))]
+    else:
         for rows, save in parts:
             context.write_rows(run.job_id, rows, save)
     head = _head(report)
@@ -136,10 +180,10 @@ def _save(context: Context, run: Run, report: Report, verification: Verification
     advisories = len(report.findings) - errors
 
     def conclude(session: Session) -> None:
-        if few:
-            for rows, save in parts:
-                if stored := list(rows):
-                    save(session, stored)
+        if first is not None:
+            first(session)
+        for stored, save in few:
+            save(session, stored)
         proved = facts.verified(
             session, run.project_id, report, verification.against.plan, run.checkpoints or {}
         )
