@@ -57,6 +57,7 @@ _OF_JOBS = (QUEUE_JOBS, QUEUE_TRANSFERS)
 # Between two looks at a queue: where work has just come, where a person waits, and elsewhere. A look costs a processor
 # about a millisecond, and there are six queues.
 _BUSY_SECONDS, _POLL_SECONDS, _CALM_SECONDS = 0.05, 0.2, 0.5
+_READ_SECONDS = 30.0  # that the engine's row of a queue is believed
 _BUSY_FOR = 1.0  # seconds after the last piece
 _JOIN_SECONDS = 5.0
 # A worker's end is counted by what it had really begun, in our own tables; the engine's count is of all that it had claimed.
@@ -176,9 +177,13 @@ class Engine:
         # two workers of different size to it. Should it ever be passed by, each claims one shard at a time.
         database = self._dbos._sys_db
         read = database.get_queue
+        known: dict[str, tuple[float, Any]] = {}  # a row changes when a worker starts, and then to the same
 
         def get_queue(name: str, **options: Any) -> Any:
-            queue = read(name, **options)
+            read_at, queue = known.get(name, (-_READ_SECONDS, None))
+            if queue is None or time.monotonic() - read_at > _READ_SECONDS:
+                queue = read(name, **options)
+                known[name] = (time.monotonic(), queue)
             if queue is not None:
                 queue._worker_concurrency = self._places.get(name, queue._worker_concurrency)
                 queue._polling_interval_sec = self._pause(name)
@@ -192,7 +197,8 @@ class Engine:
         claim = database.start_queued_workflows
 
         def start_queued_workflows(queue: Any, *args: Any, **options: Any) -> Any:
-            found = claim(queue, *args, **options)
+            # The engine would ask at each look whether ours is the latest version, for work that has none; all of ours has.
+            found = claim(queue, *args, **{**options, "is_latest_version": True})
             if found[0]:
                 self._came[queue.name] = time.monotonic()
             return found
