@@ -40,6 +40,17 @@ def admit(session: Session, settings: Settings, project_id: str) -> list[Job]:
     return found
 
 
+def has_room(session: Session, settings: Settings, project_id: str, lane: str) -> bool:
+    """Whether a new job may go in line at once: there is room for it, and no other of its lane waits."""
+    project = lanes.project(session, project_id)
+    if project is None or project.deleted_at is not None:
+        return False
+    if bound_of(settings, project) is not None:
+        project = lanes.project(session, project_id, hold=True)  # as in `admit`
+    room = _room(lane, lanes.admitted(session, project_id), bound_of(settings, project))
+    return room > 0 and not lanes.waits(session, project_id, lane)
+
+
 def admit_waiting(parts: Parts, project_id: str | None = None) -> None:
     """Admit what waits and now has room, of one project or of all: in turns, so that theirs come to be mixed in the line.
 

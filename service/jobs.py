@@ -39,6 +39,7 @@ from service.records.pages import Page
 from service.records.types import new_id, now
 from service.scheme_checks import CheckScheme
 from service.selfchecks import Check
+from service.settings import Settings
 from service.workforce import workforce
 
 Asked = Verify | Convert | Compare | Check | CheckScheme | Fetch
@@ -72,6 +73,7 @@ class Sent:
 class Asking:
     """Everything about a new job but what it is to do."""
 
+    settings: Settings
     project_id: str
     sent: Sent
     terms: Terms
@@ -103,7 +105,7 @@ def create(
 
     Raises: CheckUnknown, ReferenceUnknown, ImportRefused, BlobsMissing, RecipeFaulty, RecipeMismatch, InvalidRequest, IdempotencyKeyReused.
     """
-    asking = Asking(project_id, sent, terms, created_by, campaign_id)
+    asking = Asking(parts.settings, project_id, sent, terms, created_by, campaign_id)
     job = _known(parts, project_id, sent)
     if job is not None:
         admitted = [job] if job.state == "queued" and job.admitted_at is not None else []
@@ -123,7 +125,7 @@ def create(
             else:
                 whole = scheme_checks.settled(parts, session, project_id, request, lost)
                 job = _add(session, asking, whole, None)
-            admitted = admission.admit(session, parts.settings, project_id)
+            admitted = _admitted(session, asking, job)
     admission.put_in_line(parts, admitted)
     return job
 
@@ -131,13 +133,13 @@ def create(
 def store_upload(parts: Parts, project_id: str, upload: Upload, created_by: str) -> Job:
     """The job that makes content of the parts of an upload: the one that is at it, or a new one."""
     whole = imports.of_upload(upload.id)
-    asking = Asking(project_id, Sent.of(whole["source"], None), _USUAL, created_by, None)
+    asking = Asking(parts.settings, project_id, Sent.of(whole["source"], None), _USUAL, created_by, None)
     with parts.database.write() as session:
         uploads.locked(session, upload.id)  # of two that ask at once, one makes it
         job = import_rows.open_job(session, project_id, whole["source"])
         if job is None:
             job = _add(session, asking, whole, None)
-        admitted = admission.admit(session, parts.settings, project_id)
+        admitted = _admitted(session, asking, job)
     admission.put_in_line(parts, admitted)
     return job
 
@@ -156,7 +158,7 @@ def _new(parts: Parts, asking: Asking, request: Verify | Convert) -> tuple[Job, 
         if draft is not None:
             recipes.keep(session, project_id, draft)
         job = _add(session, asking, whole, artifact_id)
-        return job, admission.admit(session, parts.settings, project_id)
+        return job, _admitted(session, asking, job)
 
 
 def _known(parts: Parts, project_id: str, sent: Sent) -> Job | None:
@@ -176,6 +178,13 @@ def _same(job: Job, sent: Sent) -> Job:
     return job
 
 
+def _admitted(session: Session, asking: Asking, job: Job) -> list[Job]:
+    """What is to be put in line now that the job is stored."""
+    if job.admitted_at is not None:
+        return [job] if job.state == "queued" else []
+    return admission.admit(session, asking.settings, asking.project_id)
+
+
 def _add(
     session: Session,
     asking: Asking,
@@ -186,6 +195,7 @@ def _add(
     project_id, sent, terms = asking.project_id, asking.sent, asking.terms
     job_id, moment = new_id(), now()
     late = terms.deadline_seconds
+    at_once = admission.has_room(session, asking.settings, project_id, terms.lane)
     job = jobs.add(
         session,
         Job(
@@ -199,6 +209,7 @@ def _add(
             artifact_id=artifact_id,
             lane=terms.lane,
             priority=terms.priority,
+            admitted_at=moment if at_once else None,
             deadline_at=None if late is None else moment + timedelta(seconds=late),
             campaign_id=asking.campaign_id,
             created_by=asking.created_by,
