@@ -11,8 +11,9 @@ from typing import Any
 import psycopg
 import psycopg.errors
 import pytest
-from sqlalchemy import exc, text
+from sqlalchemy import exc, select, text
 
+from service.records import models
 from tests.databases import PostgresServer
 from tests.worker.inside import follow, inside
 from tests.worker.material import Material
@@ -140,6 +141,10 @@ def test_a_job_whose_rows_the_database_refuses_ends_and_others_wait(
     assert (job.state, (job.error or {}).get("code")) == (
         ("passed", None) if calls == 2 else ("error", "internal")
     )
+    with alone.parts.database.read() as session:
+        stored = list(session.scalars(select(models.Result.ordinal).where(models.Result.run_id == job_id)))
+        listed = list(session.scalars(select(models.Object.ordinal)))
+    assert sorted(stored) == (sorted(listed) if calls == 2 else [])
 
 
 @pytest.mark.parametrize(
