@@ -20,6 +20,7 @@ import httpx
 from ninfer_core.errors import NinferError
 from service.client import Client, Document, Refused, refused
 from service.links import ANSWER_SECONDS, PASSING, Link, Passing, Stopped, Unfinished, checked, code_of
+from service.text import size
 
 Via = Literal["auto", "tus", "parts"]
 
@@ -32,6 +33,7 @@ _STORE_SECONDS: Final = (
 )
 _ELSEWHERE_SECONDS: Final = 60.0  # for which the machine that has an upload is looked for; it may be gone
 _TURNS: Final = 3  # in which it is met, where a balancer has few machines
+_LARGE_BYTES: Final = 1 << 30  # of a file whose hashing takes long enough to wonder
 _ASK_SECONDS: Final = 5.0  # between two questions whether the service can store at all
 _ANEW: Final = 3  # how often an upload that is gone is begun again
 
@@ -82,6 +84,10 @@ class _Sending:
         self._path, self._how = path, how
         status = path.stat()
         self._size, self._changed_at = status.st_size, status.st_mtime_ns
+        if self._size >= _LARGE_BYTES:  # no byte gets on meanwhile
+            how.told(
+                f"{path.name}: {size(self._size)} are hashed first, so that nothing is sent that is held"
+            )
         self._digest = _digest(path, how.stop)
         self._shown = 0  # bytes that progress has been told
         self._confirmed = self._furthest = 0  # of this upload: bytes that are there, and that were sent once

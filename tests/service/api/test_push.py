@@ -255,11 +255,13 @@ def test_a_service_that_cannot_store_is_not_waited_for(
         return httpx.Response(200, headers={"Upload-Offset": "10"}, json={"items": [seen]} if many else seen)
 
     monkeypatch.setattr(pushing, "_ASK_SECONDS", 0.01)
+    monkeypatch.setattr(pushing, "_LARGE_BYTES", 10)
     with Client("http://gate.example", "x") as client:
         client.http = httpx.Client(base_url=client.address, transport=httpx.MockTransport(answer))
         with pytest.raises(Unfinished, match=r"503 \(not_ready\); the same command goes on"):
             push(client, path, How(patience_seconds=0.1, told=told.append))
     assert able == []
+    assert told[0].startswith("weights.ninfer: 10 B are hashed first")
     assert sum("the service stores it" in line for line in told) == 1
 
 
