@@ -151,7 +151,7 @@ async def rush(service: Service, small: Sequence[str], large: str, numbers: argp
     await asyncio.gather(*asking)
     waiting = {job.id for job in crowd.jobs}
     while waiting and time.time() - begin < LONGEST:
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(3.0)  # a page of so many jobs costs as much as several of them
         for id_ in await _ended(http, waiting):
             waiting.discard(id_)
     await asyncio.wait_for(asyncio.gather(*hearing), 60.0)

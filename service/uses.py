@@ -24,6 +24,7 @@ class Uses:
     def __init__(self) -> None:
         """None so far."""
         self._lock = threading.Lock()
+        self._done = threading.Condition(self._lock)
         self._known: OrderedDict[str, float] = (
             OrderedDict()
         )  # hash of a secret: when its use was written last
@@ -58,11 +59,10 @@ class Uses:
         with self._lock:
             self._known.pop(hashed(secret), None)
 
-    @property
-    def is_writing(self) -> bool:
-        """Whether something is being written down at this moment."""
-        with self._lock:
-            return self._writing
+    def settle(self, seconds: float = 5.0) -> bool:
+        """Whether, within this time, all that was noted is written down: to be asked before the database is closed."""
+        with self._done:
+            return self._done.wait_for(lambda: not self._writing, seconds)
 
     def _write(self, database: Database) -> None:
         while True:
@@ -70,6 +70,7 @@ class Uses:
                 used, self._unwritten = self._unwritten, {}
                 self._writing = bool(used)
                 if not used:
+                    self._done.notify_all()
                     return
             try:
                 with database.write() as session:

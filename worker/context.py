@@ -251,7 +251,10 @@ class Context:
 
     def little(self, work: Callable[[], T], lane: str) -> T:
         """Do `work` that needs next to nothing: for interactive work here and now, or it would wait for whole shards to end."""
-        return self._in_company(work) if lane == INTERACTIVE else self.on_shard_thread(work, lane)
+        if lane != INTERACTIVE:
+            return self.on_shard_thread(work, lane)
+        with self.shards.beside():
+            return self._in_company(work)
 
     def _in_company(self, work: Callable[[], T], alone: bool = False) -> T:
         with self.company.joined(alone, self.watch.require_staying):

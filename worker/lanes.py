@@ -3,20 +3,21 @@
 import os
 import sys
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from math import lcm
 from typing import Any, TypeVar
 
-from service.lanes import LANES
+from service.lanes import BULK, LANES
 
 T = TypeVar("T")
 Piece = tuple["Future[Any]", Callable[[], Any]]
 
-
-_NICE = 5  # about a third of the processor of a thread that asks for it at the same time; alone, all of it
+_QUIET_SECONDS = 0.5
+_NICE = 10  # about a tenth of the processor of a thread that asks for it at the same time; alone, all of it
 
 
 def _step_back() -> None:
@@ -41,34 +42,64 @@ class Lanes:
         self._passes: dict[str, int] = dict.fromkeys(LANES, 0)
         self._now = 0  # the pass of the piece that was begun last
         self._waiting: dict[str, deque[Piece]] = {lane: deque() for lane in LANES}
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._beside = 0  # interactive pieces too little for a thread of ours, which run on others just now
+        self._quiet_at = 0.0  # when none of these will have been seen for a while
+        self._bulk = 0  # pieces of bulk work that run
+        self._most_bulk = max(1, threads - 1)  # while there are any
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="shard", initializer=_step_back)
 
     def run(self, lane: str, work: Callable[[], T]) -> T:
         """The answer of `work`, done on one of the threads. Raises: whatever `work` does."""
         answer: Future[T] = Future()
-        with self._lock:
+        with self._changed:
             if not self._waiting[lane]:
                 self._passes[lane] = max(self._passes[lane], self._now)
             self._waiting[lane].append((answer, work))
+            self._changed.notify_all()
         self._threads.submit(self._next)
         return answer.result()
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Inside, something interactive runs on a thread of its own: bulk work leaves it one of ours to run in its stead."""
+        with self._changed:
+            self._beside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._beside -= 1
+                self._quiet_at = time.monotonic() + _QUIET_SECONDS
 
     def close(self) -> None:
         """Wait for what runs, and end the threads."""
         self._threads.shutdown()
 
     def _next(self) -> None:
-        answer, work = self._taken()
+        lane, (answer, work) = self._taken()
         try:
             answer.set_result(work())
         except BaseException as error:  # noqa: BLE001  it is raised again where the answer is waited for
             answer.set_exception(error)
+        finally:
+            with self._changed:
+                self._bulk -= lane == BULK
+                self._changed.notify_all()
 
-    def _taken(self) -> Piece:
-        with self._lock:
-            # Of two with the same pass, the first lane, which is the interactive one.
-            lane = min((lane for lane in LANES if self._waiting[lane]), key=self._passes.__getitem__)
+    def _taken(self) -> tuple[str, Piece]:
+        with self._changed:
+            while True:
+                # Of two with the same pass, the first lane, which is the interactive one.
+                lane = min((lane for lane in LANES if self._waiting[lane]), key=self._passes.__getitem__)
+                if lane != BULK or not self._crowded():
+                    break
+                self._changed.wait(_QUIET_SECONDS)
+            self._bulk += lane == BULK
             self._now = self._passes[lane]
             self._passes[lane] += self._strides[lane]
-            return self._waiting[lane].popleft()
+            return lane, self._waiting[lane].popleft()
+
+    def _crowded(self) -> bool:
+        """Whether bulk work has as many threads as it may while little interactive work comes and goes."""
+        return self._bulk >= self._most_bulk and (self._beside > 0 or time.monotonic() < self._quiet_at)

@@ -72,4 +72,5 @@ def moment(session: Session) -> datetime:
 def revision(database: Database) -> str | None:
     """The revision of the tables; None when there are none."""
     with connections.readers(database.engine).connect() as connection:
-        return schema.current(connection)
+        # Alembic makes its table anew for every look: each would stay in the engine's cache of statements.
+        return schema.current(connection.execution_options(compiled_cache=None))

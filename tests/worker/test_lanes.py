@@ -88,6 +88,18 @@ def test_what_is_interactive_goes_before_all_bulk_work_that_waits() -> None:
         assert made.begun[9:] == [INTERACTIVE]
 
 
+def test_bulk_work_leaves_a_thread_while_something_little_runs_beside() -> None:
+    with held(2) as made:
+        with made._lanes.beside():
+            made.ask(BULK, 4)
+            made.let(1)
+            assert made.begun == [BULK, BULK]
+            made.ask(INTERACTIVE)  # which gets the other thread
+            until("it begins", lambda: made.begun == [BULK, BULK, INTERACTIVE], 10, 0.001)
+        made.let(4)
+        assert made.begun.count(BULK) == 4
+
+
 def failing(error: BaseException) -> Callable[[], None]:
     def work() -> None:
         raise error

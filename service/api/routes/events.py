@@ -21,7 +21,8 @@ from service.records.models import JobEvent
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
-POLL_SECONDS: Final = 0.5
+POLL_SECONDS: Final = 0.5  # between two looks at a job of which something was just heard
+LATEST_POLL_SECONDS: Final = 2.0  # and at one that has been quiet: many streams wait for jobs that wait
 QUIET_SECONDS: Final = 15.0  # after which a comment shows that the connection still lives
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -70,7 +71,9 @@ async def _stream(
     parts: Parts, caller: Caller, job_id: str, after: int, found: Sequence[JobEvent], ended: bool
 ) -> AsyncIterator[bytes]:
     said = asked = time.monotonic()
+    pause = POLL_SECONDS
     while True:
+        pause = POLL_SECONDS if found else min(LATEST_POLL_SECONDS, pause * 1.3)
         for event in found:
             yield written(event)
             after, said = event.seq, time.monotonic()
@@ -79,7 +82,7 @@ async def _stream(
         if time.monotonic() - said >= QUIET_SECONDS:
             yield KEEPALIVE_COMMENT
             said = time.monotonic()
-        await asyncio.sleep(POLL_SECONDS)
+        await asyncio.sleep(pause)
         if time.monotonic() - asked >= entry.AGAIN_SECONDS:
             asked = time.monotonic()
             if not await run_in_threadpool(entry.lasts, parts, caller):

@@ -212,24 +212,16 @@ def test_uses_are_written_once_a_minute(database: Database, monkeypatch: pytest.
     caller = Caller(P, frozenset(), "somebody", "id")
     for _ in range(50):
         uses.note(database, "secret", caller)
-    settled(uses)
+    assert uses.settle()
     assert written == [{"id"}]
     moment = time.monotonic()
     monkeypatch.setattr("service.uses.time.monotonic", lambda: moment + 61)
     uses.note(database, "secret", caller)
-    settled(uses)
+    assert uses.settle()
     assert written == [{"id"}, {"id"}]
     uses.note(database, "cookie", Caller(P, frozenset(), "anonymous"))
-    settled(uses)
+    assert uses.settle()
     assert len(written) == 2
-
-
-def settled(uses: Uses) -> None:
-    """Nothing is being written any more."""
-    end = time.monotonic() + 10
-    while uses.is_writing and time.monotonic() < end:
-        time.sleep(0.005)
-    assert not uses.is_writing
 
 
 @pytest.mark.parametrize("wrong", ["", "6000", "0/minute", "many/minute", "5/fortnight", "1/minute; 2/hour"])

@@ -197,7 +197,9 @@ def test_nothing_of_another_project_is_known(api: World) -> None:
     with api.parts.database.write() as session:
         session.add(Project(id="other", name="other", created_at=now()))
         session.flush()
-        tokens.add(session, "other", auth.hashed("other's"), "api", None)
+        tokens.add(
+            session, "other", auth.hashed("other's"), "api", name="other", scopes="admin", created_by="test"
+        )
     theirs = {"Authorization": "Bearer other's"}
     mine = f"/v1/scheme-checks/{examples.SCHEME_CHECK_ID}"
     assert api.call("GET", mine).status_code == 200

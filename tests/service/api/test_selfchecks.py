@@ -37,7 +37,7 @@ def test_asked_for_and_not_begun(api: World) -> None:
 def test_an_unknown_member_is_told_which_are_known(api: World) -> None:
     problem = api.call("POST", "/v1/jobs", json={"type": "selfcheck", "devices": "cpu"}).json()
     assert problem["detail"] == "The body does not fit in 1 place."
-    said = "no such member; allowed are type, device, level, seed"
+    said = "no such member; allowed are lane, priority, deadline_seconds, type, device, level, seed"
     assert problem["faults"] == [{"in": "body", "path": "$.devices", "message": said}]
     sent = {**examples.VERIFY, "sample": {"fraction": 0.5, "share": 1}, "more": 1}
     problem = api.call("POST", "/v1/jobs", json=sent).json()

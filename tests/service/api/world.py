@@ -209,6 +209,7 @@ def world(folder: Path, url: str, **limits: Any) -> Iterator[World]:
         app.state.parts.closing.set()
         server.should_exit = True
         thread.join(10)
+        assert app.state.parts.uses.settle()
         database.close()
     assert not thread.is_alive()
 

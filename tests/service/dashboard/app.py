@@ -91,6 +91,7 @@ def served(folder: Path, url: str | None = None, **more: Any) -> Iterator[Served
         with listening(app) as address:
             yield Served(parts, address, auth.new_token(parts.database))
     finally:
+        assert parts.uses.settle()
         parts.database.close()
 
 

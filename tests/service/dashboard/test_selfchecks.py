@@ -84,7 +84,7 @@ def test_one_that_failed(world: World, visitor: httpx.Client) -> None:
 def test_those_that_are_not_done(world: World, visitor: httpx.Client) -> None:
     scene = world.scene.checking
     assert "23 of 64 kernels" in read(visitor, f"/selfchecks/{scene.running.id}").text
-    assert "It waits for a worker" in read(visitor, f"/selfchecks/{scene.queued.id}").text
+    assert "It waits for a free worker." in read(visitor, f"/selfchecks/{scene.queued.id}").text
     assert "It was stopped before it was done" in read(visitor, f"/selfchecks/{scene.cancelled.id}").text
     answer = visitor.get(f"/jobs/{scene.running.id}")
     assert (answer.status_code, answer.headers["location"]) == (303, f"/selfchecks/{scene.running.id}")

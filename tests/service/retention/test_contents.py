@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from datetime import timedelta
 from functools import partial
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -346,7 +347,7 @@ def test_collectors_race_with_pushes_and_nothing_is_lost(
 
     def push(seed: int) -> None:
         choice = random.Random(seed)
-        for number in range(10):
+        for number in takewhile(lambda number: number < 10 or (not made and number < 500), count()):
             text = f"content {seed} {choice.randrange(3)}" if number % 3 else f"content {number}"
             with suppress(CannotWrite, BlobsMissing):
                 it = put(parts, text)
