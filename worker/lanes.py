@@ -11,12 +11,13 @@ from contextlib import contextmanager, suppress
 from math import lcm
 from typing import Any, TypeVar
 
-from service.lanes import BULK, LANES
+from service.lanes import BULK, INTERACTIVE, LANES
 
 T = TypeVar("T")
 Piece = tuple["Future[Any]", Callable[[], Any]]
 
 _QUIET_SECONDS = 0.5
+_LOOK_SECONDS = 0.1
 _NICE = 10  # about a tenth of the processor of a thread that asks for it at the same time; alone, all of it
 
 
@@ -47,6 +48,9 @@ class Lanes:
         self._quiet_at = 0.0  # when none of these will have been seen for a while
         self._bulk = 0  # pieces of bulk work that run
         self._most_bulk = max(1, threads - 1)  # while there are any
+        # Seconds that bulk work rests then for each second that a piece took.
+        self._rest = weights[INTERACTIVE] / weights[BULK]
+        self._rested_at = 0.0
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="shard", initializer=_step_back)
 
     def run(self, lane: str, work: Callable[[], T]) -> T:
@@ -78,28 +82,31 @@ class Lanes:
 
     def _next(self) -> None:
         lane, (answer, work) = self._taken()
+        begin = time.monotonic()
         try:
             answer.set_result(work())
         except BaseException as error:  # noqa: BLE001  it is raised again where the answer is waited for
             answer.set_exception(error)
         finally:
             with self._changed:
-                self._bulk -= lane == BULK
+                if lane == BULK:
+                    self._bulk -= 1
+                    self._rested_at = time.monotonic() + (time.monotonic() - begin) * self._rest
                 self._changed.notify_all()
 
     def _taken(self) -> tuple[str, Piece]:
         with self._changed:
-            while True:
-                # Of two with the same pass, the first lane, which is the interactive one.
-                lane = min((lane for lane in LANES if self._waiting[lane]), key=self._passes.__getitem__)
-                if lane != BULK or not self._crowded():
-                    break
-                self._changed.wait(_QUIET_SECONDS)
+            while not (lanes := [lane for lane in LANES if self._waiting[lane] and self._may(lane)]):
+                self._changed.wait(_LOOK_SECONDS)
+            # Of two with the same pass, the first lane, which is the interactive one.
+            lane = min(lanes, key=self._passes.__getitem__)
             self._bulk += lane == BULK
             self._now = self._passes[lane]
             self._passes[lane] += self._strides[lane]
             return lane, self._waiting[lane].popleft()
 
-    def _crowded(self) -> bool:
-        """Whether bulk work has as many threads as it may while little interactive work comes and goes."""
-        return self._bulk >= self._most_bulk and (self._beside > 0 or time.monotonic() < self._quiet_at)
+    def _may(self, lane: str) -> bool:
+        """False for bulk work that has its share while little interactive work comes and goes: of threads, and of time."""
+        now = time.monotonic()
+        crowded = self._beside > 0 or now < self._quiet_at
+        return lane != BULK or not crowded or (self._bulk < self._most_bulk and now >= self._rested_at)
