@@ -2,16 +2,18 @@
 
 import asyncio
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 from weakref import WeakValueDictionary
 
 from service.blobs import Blobs
+from service.hearing import Hearing
 from service.issuers import Issuers
 from service.lanes import INTERACTIVE
 from service.places import Places
 from service.rates import Rates
+from service.records import events
 from service.records.database import Database
 from service.settings import Settings
 from service.uploads.storing import Storing
@@ -58,10 +60,12 @@ class Parts:
     rates: Rates = field(init=False)
     issuers: Issuers = field(init=False)
     uses: Uses = field(init=False, default_factory=Uses)
+    hearing: Hearing = field(init=False)
 
     def __post_init__(self) -> None:
         """Places for as many uploads as the settings say, and for few large documents; counts begin at nothing."""
         object.__setattr__(self, "rates", Rates(self.settings))
+        object.__setattr__(self, "hearing", Hearing(self._reached))
         object.__setattr__(self, "issuers", Issuers(self.settings))
         object.__setattr__(self, "documents", Places(_DOCUMENTS))
         object.__setattr__(self, "uploads", Places(self.settings.max_uploads))
@@ -69,3 +73,7 @@ class Parts:
     def asking(self, projects: Collection[str]) -> asyncio.Semaphore:
         """A place to wait for an issuer that these projects trust: an issuer that is slow keeps nobody else's from being asked."""
         return self._asking.setdefault(tuple(projects), asyncio.Semaphore(_ASKING))
+
+    def _reached(self, job_ids: Collection[str]) -> Mapping[str, tuple[int, bool]]:
+        with self.database.read() as session:
+            return events.reached(session, job_ids)

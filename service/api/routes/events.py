@@ -1,6 +1,5 @@
 """What happens to a job, as server-sent events."""
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -21,8 +20,7 @@ from service.records.models import JobEvent
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
-POLL_SECONDS: Final = 0.5  # between two looks at a job of which something was just heard
-LATEST_POLL_SECONDS: Final = 2.0  # and at one that has been quiet: many streams wait for jobs that wait
+WAIT_SECONDS: Final = 1.0  # for news, until the connection, the token and the service are looked after
 QUIET_SECONDS: Final = 15.0  # after which a comment shows that the connection still lives
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -71,9 +69,7 @@ async def _stream(
     parts: Parts, caller: Caller, job_id: str, after: int, found: Sequence[JobEvent], ended: bool
 ) -> AsyncIterator[bytes]:
     said = asked = time.monotonic()
-    pause = POLL_SECONDS
     while True:
-        pause = POLL_SECONDS if found else min(LATEST_POLL_SECONDS, pause * 1.3)
         for event in found:
             yield written(event)
             after, said = event.seq, time.monotonic()
@@ -82,12 +78,14 @@ async def _stream(
         if time.monotonic() - said >= QUIET_SECONDS:
             yield KEEPALIVE_COMMENT
             said = time.monotonic()
-        await asyncio.sleep(pause)
+        news = await parts.hearing.news(job_id, after, WAIT_SECONDS)
         if time.monotonic() - asked >= entry.AGAIN_SECONDS:
             asked = time.monotonic()
             if not await run_in_threadpool(entry.lasts, parts, caller):
                 return
-        found, ended = await run_in_threadpool(jobs.events, parts, caller.project_id, job_id, after)
+        found = ()
+        if news:
+            found, ended = await run_in_threadpool(jobs.events, parts, caller.project_id, job_id, after)
 
 
 def written(event: JobEvent) -> bytes:
