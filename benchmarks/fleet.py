@@ -1,5 +1,8 @@
 """Two workers of one thread over one: the same verification of 4 GB, in turns, on one database and one folder.
 
+The artifact is of many tensors, as artifacts are. One of a single tensor stands beside it without a limit: its digest and that
+of its file are taken in one reading, which nobody can part.
+
 `python -m benchmarks.fleet [--gigabytes N] [--pairs N] [--only sqlite|postgresql] [--json FILE] [--folder DIR]`. The service
 has no worker of its own; `ninfer-gate worker` runs once or twice beside it, the second one for every other job. A job's
 time is from its creation to its end. Everything is zero and lies in the page cache, so that two processors have something
@@ -25,6 +28,7 @@ from benchmarks.timing import Row, Table
 from service.client import Client
 
 LIMIT = 0.6
+TENSORS = 32
 READY = "worker.ready"
 
 
@@ -65,33 +69,50 @@ def measure(kind: str, folder: Path, numbers: argparse.Namespace, table: Table) 
         serving(data, url, worker=False) as service,
         Client(service.address, service.token, 600.0) as client,
     ):
-        path = folder / "a.ninfer"
-        sparse_artifact(path, "Q4G64_F16S", (int(numbers.gigabytes * 1e9) // 17 // 512, 16384))
-        size = path.stat().st_size
-        digest = client.push_artifact([path])["digest"]
-        path.unlink()
-        alone, both = [], []
+        sizes, digests = {}, {}
+        for tensors in (TENSORS, 1):
+            path = folder / "a.ninfer"
+            rows = int(numbers.gigabytes * 1e9) // tensors // 17 // 512
+            sparse_artifact(path, "Q4G64_F16S", (rows, 16384), tensors)
+            sizes[tensors] = path.stat().st_size
+            digests[tensors] = client.push_artifact([path])["digest"]
+            path.unlink()
+        alone: dict[int, list[float]] = {tensors: [] for tensors in digests}
+        both: dict[int, list[float]] = {tensors: [] for tensors in digests}
         with worker(data, url, folder / "first.log"):
-            seconds(client, digest)  # what is compiled and read for the first time
+            for digest in digests.values():
+                seconds(client, digest)  # what is compiled and read for the first time
             for number in range(numbers.pairs):
-                alone.append(seconds(client, digest))
+                for tensors, digest in digests.items():
+                    alone[tensors].append(seconds(client, digest))
                 with worker(data, url, folder / f"second-{number}.log"):
-                    both.append(seconds(client, digest))
+                    for tensors, digest in digests.items():
+                        both[tensors].append(seconds(client, digest))
+    rows_of = [
+        _row(kind, tensors, sizes[tensors], alone[tensors], both[tensors], LIMIT if tensors > 1 else None)
+        for tensors in digests
+    ]
+    for row in rows_of:
+        table.add(row)
+        print(f"    {row.note}", flush=True)
+    return all(row.verdict in ("", "met") for row in rows_of)
+
+
+def _row(
+    kind: str, tensors: int, size: int, alone: list[float], both: list[float], limit: float | None
+) -> Row:
     ratios = [two / one for one, two in zip(alone, both, strict=True)]
     spread = ", ".join(f"{ratio:.2f}" for ratio in ratios)
     note = f"{statistics.median(alone):.2f} s by one, {statistics.median(both):.2f} s by two; pairs: {spread}"
-    speed = f"{size / statistics.median(both) / 1e9:.2f} GB/s"
-    row = Row(
-        f"{kind}: verify {size / 1e9:.1f} GB, two workers over one",
-        speed,
+    what = "1 tensor" if tensors == 1 else f"{tensors} tensors"
+    return Row(
+        f"{kind}: verify {size / 1e9:.1f} GB, {what}, two over one",
+        f"{size / statistics.median(both) / 1e9:.2f} GB/s",
         statistics.median(ratios),
-        LIMIT,
+        limit,
         "<=",
         note,
     )
-    table.add(row)
-    print(f"    {note}", flush=True)
-    return row.verdict == "met"
 
 
 def main() -> None:

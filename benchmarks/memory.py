@@ -35,11 +35,13 @@ def shapes(total: int) -> list[tuple[str, tuple[int, ...]]]:
     ]
 
 
-def sparse_artifact(path: Path, name: str, shape: tuple[int, ...]) -> None:
-    """One tensor of zero words, which every format allows (NVFP4 with divisor one)."""
+def sparse_artifact(path: Path, name: str, shape: tuple[int, ...], tensors: int = 1) -> None:
+    """Tensors of zero words, which every format allows (one of NVFP4, with divisor one)."""
     fmt = FORMATS[name]
     heading = Heading("memory", name, {}, {})
-    file = blueprint(path.name, [TensorSpec("w", shape, fmt, canonical_layout(fmt))], heading).files[0]
+    names = ["w", *(f"w{number}" for number in range(1, tensors))]
+    specs = [TensorSpec(one, shape, fmt, canonical_layout(fmt)) for one in names]
+    file = blueprint(path.name, specs, heading).files[0]
     with path.open("wb") as out:
         out.write(file.header)
         out.truncate(file.bytes)
