@@ -288,9 +288,9 @@ def events(parts: Parts, project_id: str, job_id: str, after: int) -> tuple[Sequ
 
 def viewed(parts: Parts, session: Session, project_id: str, found: Sequence[Job]) -> list[JobView]:
     """Jobs with what is told of them, within a transaction."""
-    queued = any(job.state == "queued" for job in found)
-    waits = workforce(session, parts).waits if queued else None
-    room = admission.waits_for_room(session, parts.settings, project_id) if queued else None
+    queued = {job.admitted_at is not None for job in found if job.state == "queued"}
+    waits = workforce(session, parts).waits if True in queued else None
+    room = admission.waits_for_room(session, parts.settings, project_id) if False in queued else None
     progress = jobs.progress_of(session, [job.id for job in found])
     ids = {job.artifact_id for job in found if job.artifact_id is not None}
     artifacts = views.artifacts(session, project_id, ids) if ids else {}

@@ -26,7 +26,9 @@ _bearer = HTTPBearer(
 )
 
 
-def _parts(request: Request) -> Parts:
+async def _parts(
+    request: Request,
+) -> Parts:  # asked on the loop: to hand it to a thread takes longer than it does
     parts: Parts = request.app.state.parts
     return parts
 
