@@ -59,7 +59,9 @@ class Cache:
             try:
                 if not path.exists() and self._reserve(partial, _TABLE_BYTES + len(content)):
                     _write(partial, content)
-                    os.replace(partial, path)
+                    with self._locked() as descriptor:  # whoever counts sees one of its names, never neither
+                        if descriptor is not None:
+                            os.replace(partial, path)
             finally:
                 partial.unlink(missing_ok=True)
 

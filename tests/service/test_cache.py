@@ -23,15 +23,14 @@ FILE_BYTES = 1024  # of a block's table
 
 
 def size(folder: Path) -> int:
-    """Bytes of all files, while nobody begins or removes one; one that is given its name meanwhile counts once."""
+    """Bytes of all files, while nobody begins or names one; one that is given up meanwhile may count or not."""
     with (folder / "total").open("a") as total:
         fcntl.flock(total, fcntl.LOCK_EX)
-        sizes = {}
+        sizes = []
         for path in folder.glob("*/*"):
             with suppress(FileNotFoundError):
-                status = path.stat()
-                sizes[status.st_ino] = status.st_size
-        return sum(sizes.values())
+                sizes.append(path.stat().st_size)
+        return sum(sizes)
 
 
 def found(cache: Cache, key: str, block: int, offset: int, length: int) -> bytes | None:
