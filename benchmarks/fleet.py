@@ -1,7 +1,8 @@
 """Two workers of one thread over one: the same verification of 4 GB, in turns, on one database and one folder.
 
-The artifact is of many tensors, as artifacts are. One of a single tensor stands beside it without a limit: its digest and that
-of its file are taken in one reading, which nobody can part.
+The artifact is of many tensors in a few files (revision 3), as large ones are. The digest of one file is one chain of additions
+that nobody can part, 4 GB of it more than half of everything: so the same in one file (revision 2) stands beside it without a
+limit.
 
 `python -m benchmarks.fleet [--gigabytes N] [--pairs N] [--only sqlite|postgresql] [--json FILE] [--folder DIR]`. The service
 has no worker of its own; `ninfer-gate worker` runs once or twice beside it, the second one for every other job. A job's
@@ -25,10 +26,16 @@ from benchmarks.load import database, room
 from benchmarks.memory import sparse_artifact
 from benchmarks.service import serving
 from benchmarks.timing import Row, Table
+from ninfer_core.containers.spelling import PAGE
+from ninfer_core.formats import FORMATS
+from ninfer_core.layouts import canonical_layout
+from ninfer_core.layouts.base import align_up
 from service.client import Client
 
 LIMIT = 0.6
-TENSORS = 32
+CASES = (("32 tensors in 4 files", 32, 4), ("32 tensors in 1 file", 32, 1))
+FORMATS_OF_IT = ("Q4G64_F16S", "Q5G64_F16S", "Q6G64_F16S", "W8G32_F16S")  # in turns
+COLUMNS = 16384
 READY = "worker.ready"
 
 
@@ -60,6 +67,14 @@ def seconds(client: Client, digest: str) -> float:
     return (end - begin).total_seconds()
 
 
+def of_size(size: int, tensors: int) -> list[tuple[str, tuple[int, int]]]:
+    """Formats and shapes of so many tensors of about `size` bytes together, each of as many rows as the others."""
+    names = [FORMATS_OF_IT[number % len(FORMATS_OF_IT)] for number in range(tensors)]
+    kinds = [FORMATS[name] for name in names]
+    row = sum(canonical_layout(kind).encoded_size(kind, (1024, COLUMNS)) for kind in kinds)
+    return [(name, (size * 1024 // row, COLUMNS)) for name in names]
+
+
 def measure(kind: str, folder: Path, numbers: argparse.Namespace, table: Table) -> bool:
     """One database."""
     folder.mkdir()
@@ -70,27 +85,30 @@ def measure(kind: str, folder: Path, numbers: argparse.Namespace, table: Table) 
         Client(service.address, service.token, 600.0) as client,
     ):
         sizes, digests = {}, {}
-        for tensors in (TENSORS, 1):
-            path = folder / "a.ninfer"
-            rows = int(numbers.gigabytes * 1e9) // tensors // 17 // 512
-            sparse_artifact(path, "Q4G64_F16S", (rows, 16384), tensors)
-            sizes[tensors] = path.stat().st_size
-            digests[tensors] = client.push_artifact([path])["digest"]
-            path.unlink()
-        alone: dict[int, list[float]] = {tensors: [] for tensors in digests}
-        both: dict[int, list[float]] = {tensors: [] for tensors in digests}
+        for case, tensors, files in CASES:
+            size = int(numbers.gigabytes * 1e9)
+            limit = None if files == 1 else align_up(size // files, PAGE) + (1 << 20)
+            paths = sparse_artifact(folder / "a.ninfer", of_size(size, tensors), limit)
+            sizes[case] = sum(path.stat().st_size for path in paths)
+            digests[case] = client.push_artifact(paths)["digest"]
+            for path in paths:
+                path.unlink()
+        alone: dict[str, list[float]] = {case: [] for case in digests}
+        both: dict[str, list[float]] = {case: [] for case in digests}
         with worker(data, url, folder / "first.log"):
             for digest in digests.values():
                 seconds(client, digest)  # what is compiled and read for the first time
             for number in range(numbers.pairs):
-                for tensors, digest in digests.items():
-                    alone[tensors].append(seconds(client, digest))
+                for case, digest in digests.items():
+                    alone[case].append(seconds(client, digest))
                 with worker(data, url, folder / f"second-{number}.log"):
-                    for tensors, digest in digests.items():
-                        both[tensors].append(seconds(client, digest))
+                    for case, digest in digests.items():
+                        both[case].append(seconds(client, digest))
     rows_of = [
-        _row(kind, tensors, sizes[tensors], alone[tensors], both[tensors], LIMIT if tensors > 1 else None)
-        for tensors in digests
+        _row(
+            f"{kind}: verify {sizes[case] / 1e9:.1f} GB, {case}", sizes[case], alone[case], both[case], limit
+        )
+        for case, limit in zip(digests, (LIMIT, None), strict=True)
     ]
     for row in rows_of:
         table.add(row)
@@ -98,15 +116,12 @@ def measure(kind: str, folder: Path, numbers: argparse.Namespace, table: Table) 
     return all(row.verdict in ("", "met") for row in rows_of)
 
 
-def _row(
-    kind: str, tensors: int, size: int, alone: list[float], both: list[float], limit: float | None
-) -> Row:
+def _row(what: str, size: int, alone: list[float], both: list[float], limit: float | None) -> Row:
     ratios = [two / one for one, two in zip(alone, both, strict=True)]
     spread = ", ".join(f"{ratio:.2f}" for ratio in ratios)
     note = f"{statistics.median(alone):.2f} s by one, {statistics.median(both):.2f} s by two; pairs: {spread}"
-    what = "1 tensor" if tensors == 1 else f"{tensors} tensors"
     return Row(
-        f"{kind}: verify {size / 1e9:.1f} GB, {what}, two over one",
+        f"{what}, two over one",
         f"{size / statistics.median(both) / 1e9:.2f} GB/s",
         statistics.median(ratios),
         limit,

@@ -260,10 +260,10 @@ def measure(kind: str, folder: Path, numbers: argparse.Namespace, table: Table) 
             small = []
             for number in range(ARTIFACTS):
                 path = folder / f"{number}.ninfer"
-                sparse_artifact(path, "Q4G64_F16S", (64 + 8 * number, 1024))
+                sparse_artifact(path, [("Q4G64_F16S", (64 + 8 * number, 1024))])
                 small.append(client.push_artifact([path])["digest"])
             path = folder / "large.ninfer"
-            sparse_artifact(path, "Q4G64_F16S", (int(numbers.gigabytes * 1e9) // 17 // 512, 16384))
+            sparse_artifact(path, [("Q4G64_F16S", (int(numbers.gigabytes * 1e9) // 17 // 512, 16384))])
             large = client.push_artifact([path])["digest"]
             path.unlink()
             for digest in (large, small[0]):  # what is compiled, loaded and read for the first time

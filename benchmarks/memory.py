@@ -35,19 +35,27 @@ def shapes(total: int) -> list[tuple[str, tuple[int, ...]]]:
     ]
 
 
-def sparse_artifact(path: Path, name: str, shape: tuple[int, ...], tensors: int = 1) -> None:
-    """Tensors of zero words, which every format allows (one of NVFP4, with divisor one)."""
-    fmt = FORMATS[name]
-    heading = Heading("memory", name, {}, {})
-    names = ["w", *(f"w{number}" for number in range(1, tensors))]
-    specs = [TensorSpec(one, shape, fmt, canonical_layout(fmt)) for one in names]
-    file = blueprint(path.name, specs, heading).files[0]
-    with path.open("wb") as out:
-        out.write(file.header)
-        out.truncate(file.bytes)
-        if name == "NVFP4":
-            out.seek(file.bytes - 4)
-            out.write(bytes([0, 0, 0x80, 0x3F]))
+def sparse_artifact(
+    path: Path, shapes: Sequence[tuple[str, tuple[int, ...]]], file_bytes: int | None = None
+) -> list[Path]:
+    """Tensors of zero words, which every format allows (one of NVFP4 alone, with divisor one); each a format and a shape.
+
+    One file of revision 2, or as many of revision 3 as it takes with `file_bytes` for each; all of them, the entry first.
+    """
+    heading = Heading("memory", shapes[0][0], {"text": {"config": {}}}, {})
+    specs = [
+        TensorSpec(f"w{number}" if number else "w", shape, FORMATS[name], canonical_layout(FORMATS[name]))
+        for number, (name, shape) in enumerate(shapes)
+    ]
+    files = blueprint(path.name, specs, heading, 2 if file_bytes is None else 3, file_bytes).files
+    for file in files:
+        with path.with_name(file.name).open("wb") as out:
+            out.write(file.header)
+            out.truncate(file.bytes)
+            if shapes[0][0] == "NVFP4":
+                out.seek(file.bytes - 4)
+                out.write(bytes([0, 0, 0x80, 0x3F]))
+    return [path.with_name(file.name) for file in files]
 
 
 def sparse_checkpoint(
@@ -101,7 +109,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
         folder = Path(name)
         for fmt, shape in shapes(total):
-            sparse_artifact(folder / "a.ninfer", fmt, shape)
+            sparse_artifact(folder / "a.ninfer", [(fmt, shape)])
             fine.append(measure(f"verify {fmt} {list(shape)}", ["verify", folder / "a.ninfer"]))
             (folder / "a.ninfer").unlink()
         side = int((total * 16 // 17) ** 0.5) // 128 * 128

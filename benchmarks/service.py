@@ -178,7 +178,7 @@ def memory(folder: Path, total: int) -> bool:
     for fmt, shape in shapes(total):
         with serving(folder / "data") as service, Client(service.address, service.token) as client:
             path = folder / "a.ninfer"
-            sparse_artifact(path, fmt, shape)
+            sparse_artifact(path, [(fmt, shape)])
             begin = time.perf_counter()
             artifact = client.push_artifact([path])
             pushed = time.perf_counter()

@@ -47,11 +47,30 @@ class Lanes:
         self._beside = 0  # interactive pieces too little for a thread of ours, which run on others just now
         self._quiet_at = 0.0  # when none of these will have been seen for a while
         self._bulk = 0  # pieces of bulk work that run
+        self._running = 0  # pieces of any kind
+        self._long = 0  # of these, such as will be long at it
         self._most_bulk = max(1, threads - 1)  # while there are any
         # Seconds that bulk work rests then for each second that a piece took.
         self._rest = weights[INTERACTIVE] / weights[BULK]
         self._rested_at = 0.0
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="shard", initializer=_step_back)
+
+    @property
+    def ahead(self) -> int:
+        """Pieces that do well to wait here: one while others run, or none, where one runs that others would be done before."""
+        with self._changed:
+            return int(self._running > 0 and not self._long)
+
+    @contextmanager
+    def at_length(self) -> Iterator[None]:
+        """Inside, a piece runs that will be long at it."""
+        with self._changed:
+            self._long += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._long -= 1
 
     def run(self, lane: str, work: Callable[[], T]) -> T:
         """The answer of `work`, done on one of the threads. Raises: whatever `work` does."""
@@ -89,6 +108,7 @@ class Lanes:
             answer.set_exception(error)
         finally:
             with self._changed:
+                self._running -= 1
                 if lane == BULK:
                     self._bulk -= 1
                     self._rested_at = time.monotonic() + (time.monotonic() - begin) * self._rest
@@ -100,6 +120,7 @@ class Lanes:
                 self._changed.wait(_LOOK_SECONDS)
             # Of two with the same pass, the first lane, which is the interactive one.
             lane = min(lanes, key=self._passes.__getitem__)
+            self._running += 1
             self._bulk += lane == BULK
             self._now = self._passes[lane]
             self._passes[lane] += self._strides[lane]

@@ -74,17 +74,17 @@ class Engine:
 
     def __init__(self, engine_url: str, executor_id: str, threads: int, dead_after: float) -> None:
         self.executor_id = executor_id
-        # Shards that may be claimed here: one more than there are threads, so that none waits for the next look.
         jobs, bulk_jobs = lane_queues(QUEUE_JOBS)
         self._places = {
             jobs: _PARENTS,
             bulk_jobs: _BULK_PARENTS,
-            **dict.fromkeys(lane_queues(QUEUE_SHARDS), threads + 1),
+            **dict.fromkeys(lane_queues(QUEUE_SHARDS), threads),
             QUEUE_LISTINGS: 1,
             QUEUE_TRANSFERS: _TRANSFERS,
         }
         self._check: Callable[[], None] = lambda: None
         self._parts: Parts | None = None
+        self._ahead: Callable[[], int] = lambda: 0  # shards claimed beyond what there are threads for
         self._came: dict[str, float] = {}  # by queue, when we last claimed something
         self._running: Counter[str] = Counter()
         self._changed = threading.Condition()
@@ -118,6 +118,7 @@ class Engine:
         self._register(CONVERT_SHARD, _ATTEMPTS, functools.partial(convert_shard, context, self))
         self._register(COMPARE_SHARD, _ATTEMPTS, functools.partial(compare_shard, context, self))
         self._check, self._parts = context.watch.check, context.parts
+        self._ahead = lambda: context.shards.ahead
         DBOS.launch()
         keep_journal(self._dbos._sys_db.engine)
         self._bound_claims()
@@ -185,7 +186,7 @@ class Engine:
                 queue = read(name, **options)
                 known[name] = (time.monotonic(), queue)
             if queue is not None:
-                queue._worker_concurrency = self._places.get(name, queue._worker_concurrency)
+                queue._worker_concurrency = self._room(name, queue._worker_concurrency)
                 queue._polling_interval_sec = self._pause(name)
             return queue
 
@@ -204,6 +205,13 @@ class Engine:
             return found
 
         vars(database)["start_queued_workflows"] = start_queued_workflows
+
+    def _room(self, queue: str, otherwise: int | None) -> int | None:
+        """What this worker may have of a queue at a time; of shards more than it has threads, so that none waits for a look."""
+        places = self._places.get(queue, otherwise)
+        if places is None or queue not in lane_queues(QUEUE_SHARDS):
+            return places
+        return places + self._ahead()
 
     def _pause(self, queue: str) -> float:
         if time.monotonic() - self._came.get(queue, -_BUSY_FOR) < _BUSY_FOR:

@@ -34,6 +34,7 @@ log = structlog.get_logger()
 Document = dict[str, Any]  # an outcome as JSON
 _WAIT = "wait"
 _SOONEST, _LATEST = 0.05, 0.5  # seconds between two looks at the shards
+_LAST, _LATEST_AT_LAST = 4, 0.1  # while no more are left than these: each may be the one that all wait for
 _ENGINE_EVERY = 3.0  # seconds between two looks at what the engine says of those that are not done
 
 
@@ -205,8 +206,8 @@ def wait(workflow: str, context: Context, job_id: str) -> Answer:
                 asked_at = time.monotonic()
                 if _given_up(context, workflow, job_id, waiting):
                     return ENDED
+            pause = min(_LATEST if len(waiting) > _LAST else _LATEST_AT_LAST, pause * 1.5)
             time.sleep(pause)
-            pause = min(_LATEST, pause * 1.5)
 
 
 def _waiting(context: Context, job_id: str) -> list[int]:
@@ -271,9 +272,12 @@ def run_spelled(
         return context.fail(job_id, GIVEN_UP, _blamed(shard))
     first, stop = shard.first, shard.stop
 
+    long = shard.bytes > context.settings.shard_bytes  # it could not be parted
+
     def inside() -> tuple[str, dict[str, Any] | None, Told]:
         count = _counted(context, job_id, number) if counted else nullcontext()
-        with context.ticket(job_id, number), count, measures.shard(job, number, shard.bytes):
+        at_length = context.shards.at_length() if long else nullcontext()
+        with context.ticket(job_id, number), count, at_length, measures.shard(job, number, shard.bytes):
             found, segment = work(job, first, stop)
         text = json.dumps(found, allow_nan=False, separators=(",", ":"))
         return text, segment, told(found, context.devices)
