@@ -205,7 +205,7 @@ def test_workers_of_two_versions_take_no_job_from_each_other_in_turns(
     tmp_path: Path, material: Material, undisturbed: dict[str, dict[str, Any]]
 ) -> None:
     """With both alive a job that the older one planned ends, and was begun anew once: by the newer one."""
-    with rig(tmp_path / "data", shard_bytes=100_000) as made:
+    with rig(tmp_path / "data", shard_bytes=30_000) as made:
         made.start(**{VERSION: OLDER})
         until("it beats", lambda: len(made.beats()) == 1)
         job_id = ask(made, material, "convert")
