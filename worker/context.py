@@ -244,10 +244,12 @@ class Context:
         self.drafts.forget(self._session(job_id))
         self.comparisons.forget(self._session(job_id))
 
-    def on_shard_thread(self, work: Callable[[], T], lane: str = INTERACTIVE, *, alone: bool = False) -> T:
+    def on_shard_thread(
+        self, work: Callable[[], T], lane: str = INTERACTIVE, *, alone: bool = False, long: bool = False
+    ) -> T:
         """Do `work` on one of the threads for shards, in its lane's turn; `alone` when nothing else runs on them."""
 
-        return self.shards.run(lane, lambda: self._in_company(work, alone))
+        return self.shards.run(lane, lambda: self._in_company(work, alone), long=long)
 
     def little(self, work: Callable[[], T], lane: str) -> T:
         """Do `work` that needs next to nothing: for interactive work here and now, or it would wait for whole shards to end."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from service.lanes import BULK, INTERACTIVE, LANES
 
 T = TypeVar("T")
-Piece = tuple["Future[Any]", Callable[[], Any]]
+Piece = tuple["Future[Any]", Callable[[], Any], bool]  # for whom, what, and whether that will be long at it
 
 _QUIET_SECONDS = 0.5
 _LOOK_SECONDS = 0.1
@@ -46,9 +46,9 @@ class Lanes:
         self._changed = threading.Condition()
         self._beside = 0  # interactive pieces too little for a thread of ours, which run on others just now
         self._quiet_at = 0.0  # when none of these will have been seen for a while
-        self._bulk = 0  # pieces of bulk work that run
-        self._running = 0  # pieces of any kind
-        self._long = 0  # of these, such as will be long at it
+        self._running: dict[str, int] = dict.fromkeys(LANES, 0)  # pieces by lane
+        self._long = 0  # of all these, such as will be long at it
+        self._count = threads
         self._most_bulk = max(1, threads - 1)  # while there are any
         # Seconds that bulk work rests then for each second that a piece took.
         self._rest = weights[INTERACTIVE] / weights[BULK]
@@ -57,28 +57,17 @@ class Lanes:
 
     @property
     def ahead(self) -> int:
-        """Pieces that do well to wait here: one while others run, or none, where one runs that others would be done before."""
+        """Pieces that do well to wait here: one while others run, none while no thread will soon be free for it."""
         with self._changed:
-            return int(self._running > 0 and not self._long)
+            return int(any(self._running.values()) and self._long < self._count)
 
-    @contextmanager
-    def at_length(self) -> Iterator[None]:
-        """Inside, a piece runs that will be long at it."""
-        with self._changed:
-            self._long += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._long -= 1
-
-    def run(self, lane: str, work: Callable[[], T]) -> T:
-        """The answer of `work`, done on one of the threads. Raises: whatever `work` does."""
+    def run(self, lane: str, work: Callable[[], T], *, long: bool = False) -> T:
+        """The answer of `work`, done on one of the threads, `long` at it or not. Raises: whatever `work` does."""
         answer: Future[T] = Future()
         with self._changed:
             if not self._waiting[lane]:
                 self._passes[lane] = max(self._passes[lane], self._now)
-            self._waiting[lane].append((answer, work))
+            self._waiting[lane].append((answer, work, long))
             self._changed.notify_all()
         self._threads.submit(self._next)
         return answer.result()
@@ -100,7 +89,7 @@ class Lanes:
         self._threads.shutdown()
 
     def _next(self) -> None:
-        lane, (answer, work) = self._taken()
+        lane, (answer, work, long) = self._taken()
         begin = time.monotonic()
         try:
             answer.set_result(work())
@@ -108,9 +97,9 @@ class Lanes:
             answer.set_exception(error)
         finally:
             with self._changed:
-                self._running -= 1
+                self._running[lane] -= 1
+                self._long -= long
                 if lane == BULK:
-                    self._bulk -= 1
                     self._rested_at = time.monotonic() + (time.monotonic() - begin) * self._rest
                 self._changed.notify_all()
 
@@ -120,14 +109,17 @@ class Lanes:
                 self._changed.wait(_LOOK_SECONDS)
             # Of two with the same pass, the first lane, which is the interactive one.
             lane = min(lanes, key=self._passes.__getitem__)
-            self._running += 1
-            self._bulk += lane == BULK
+            piece = self._waiting[lane].popleft()
+            self._running[lane] += 1
+            self._long += piece[2]
             self._now = self._passes[lane]
             self._passes[lane] += self._strides[lane]
-            return lane, self._waiting[lane].popleft()
+            return lane, piece
 
     def _may(self, lane: str) -> bool:
         """False for bulk work that has its share while little interactive work comes and goes: of threads, and of time."""
         now = time.monotonic()
         crowded = self._beside > 0 or now < self._quiet_at
-        return lane != BULK or not crowded or (self._bulk < self._most_bulk and now >= self._rested_at)
+        return (
+            lane != BULK or not crowded or (self._running[BULK] < self._most_bulk and now >= self._rested_at)
+        )

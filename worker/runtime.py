@@ -208,10 +208,9 @@ class Engine:
 
     def _room(self, queue: str, otherwise: int | None) -> int | None:
         """What this worker may have of a queue at a time; of shards more than it has threads, so that none waits for a look."""
-        places = self._places.get(queue, otherwise)
-        if places is None or queue not in lane_queues(QUEUE_SHARDS):
-            return places
-        return places + self._ahead()
+        if queue in lane_queues(QUEUE_SHARDS):
+            return self._places[queue] + self._ahead()
+        return self._places.get(queue, otherwise)
 
     def _pause(self, queue: str) -> float:
         if time.monotonic() - self._came.get(queue, -_BUSY_FOR) < _BUSY_FOR:

@@ -90,12 +90,12 @@ def _light(job_id: str) -> Select[Shard]:
     return query.options(*heavy).execution_options(populate_existing=True)
 
 
-def waiting(session: Session, job_id: str) -> list[int]:
-    """Numbers of the shards that hold tasks and are not done, in order."""
-    query = select(Shard.number).where(
+def waiting(session: Session, job_id: str) -> dict[int, int]:
+    """By number, in order, how often each shard was begun that holds tasks and is not done."""
+    query = select(Shard.number, Shard.attempts).where(
         Shard.job_id == job_id, Shard.done.is_(False), Shard.first < Shard.stop
     )
-    return list(session.scalars(query.order_by(Shard.number)))
+    return {row.number: row.attempts for row in session.execute(query.order_by(Shard.number))}
 
 
 def advance(session: Session, job_id: str, number: int, bytes_done: int) -> None:

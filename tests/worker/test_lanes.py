@@ -99,20 +99,18 @@ def test_bulk_work_leaves_a_thread_while_something_little_runs_beside() -> None:
         assert made.begun.count(BULK) == 4
 
 
-def test_one_more_piece_waits_here_while_others_run_unless_one_of_these_is_long_at_it() -> None:
-    lanes = Lanes(1, {INTERACTIVE: 4, BULK: 1})
+@pytest.mark.parametrize(("threads", "while_long"), [(1, 0), (2, 1)])
+def test_one_more_piece_waits_here_while_others_run_unless_all_are_long_at_it(
+    threads: int, while_long: int
+) -> None:
+    lanes = Lanes(threads, {INTERACTIVE: 4, BULK: 1})
     seen = [lanes.ahead]
     lanes.run(INTERACTIVE, lambda: seen.append(lanes.ahead))
-
-    def long() -> None:
-        with lanes.at_length():
-            seen.append(lanes.ahead)
-        seen.append(lanes.ahead)
-
-    lanes.run(BULK, long)
+    lanes.run(BULK, lambda: seen.append(lanes.ahead), long=True)
+    lanes.run(INTERACTIVE, lambda: seen.append(lanes.ahead))
     lanes.close()
     seen.append(lanes.ahead)
-    assert seen == [0, 1, 0, 1, 0]
+    assert seen == [0, 1, while_long, 1, 0]
 
 
 def failing(error: BaseException) -> Callable[[], None]:

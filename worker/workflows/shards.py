@@ -3,7 +3,7 @@
 import functools
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 from typing import Any
@@ -34,7 +34,7 @@ log = structlog.get_logger()
 Document = dict[str, Any]  # an outcome as JSON
 _WAIT = "wait"
 _SOONEST, _LATEST = 0.05, 0.5  # seconds between two looks at the shards
-_LAST, _LATEST_AT_LAST = 4, 0.1  # while no more are left than these: each may be the one that all wait for
+_LATEST_AT_LAST = 0.1  # once all that are left are begun: each may be the one that everything waits for
 _ENGINE_EVERY = 3.0  # seconds between two looks at what the engine says of those that are not done
 
 
@@ -173,7 +173,7 @@ def every_shard(workflow: str, context: Context, job_id: str) -> Answer:
     return DONE
 
 
-def _enqueue(context: Context, workflow: str, job_id: str, numbers: Sequence[int]) -> None:
+def _enqueue(context: Context, workflow: str, job_id: str, numbers: Collection[int]) -> None:
     if not numbers:
         return
     job = context.job(job_id)
@@ -206,16 +206,16 @@ def wait(workflow: str, context: Context, job_id: str) -> Answer:
                 asked_at = time.monotonic()
                 if _given_up(context, workflow, job_id, waiting):
                     return ENDED
-            pause = min(_LATEST if len(waiting) > _LAST else _LATEST_AT_LAST, pause * 1.5)
-            time.sleep(pause)
+            time.sleep(min(pause, _LATEST_AT_LAST if all(waiting.values()) else _LATEST))
+            pause = min(_LATEST, pause * 1.5)
 
 
-def _waiting(context: Context, job_id: str) -> list[int]:
+def _waiting(context: Context, job_id: str) -> dict[int, int]:
     with context.database.read() as session:
         return jobs.waiting(session, job_id)
 
 
-def _given_up(context: Context, workflow: str, job_id: str, waiting: Sequence[int]) -> bool:
+def _given_up(context: Context, workflow: str, job_id: str, waiting: Collection[int]) -> bool:
     """Whether the engine will not run a shard any more that is not done: then this epoch of the job ends here.
 
     One that it does not know, for its database was lost or tidied, is put in line again.
@@ -272,18 +272,16 @@ def run_spelled(
         return context.fail(job_id, GIVEN_UP, _blamed(shard))
     first, stop = shard.first, shard.stop
 
-    long = shard.bytes > context.settings.shard_bytes  # it could not be parted
-
     def inside() -> tuple[str, dict[str, Any] | None, Told]:
         count = _counted(context, job_id, number) if counted else nullcontext()
-        at_length = context.shards.at_length() if long else nullcontext()
-        with context.ticket(job_id, number), count, at_length, measures.shard(job, number, shard.bytes):
+        with context.ticket(job_id, number), count, measures.shard(job, number, shard.bytes):
             found, segment = work(job, first, stop)
         text = json.dumps(found, allow_nan=False, separators=(",", ":"))
         return text, segment, told(found, context.devices)
 
     alone = 0 < min(SUSPECT, most - 1) <= shard.attempts
-    text, segment, produced = context.on_shard_thread(inside, job.lane, alone=alone)
+    long = shard.bytes > context.settings.shard_bytes  # it could not be parted
+    text, segment, produced = context.on_shard_thread(inside, job.lane, alone=alone, long=long)
     context.write(job_id, jobs.finish_shard, job_id, number, text, segment, produced)
     return DONE
 

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy.exc import InvalidRequestError
 
-from service.records import jobs
+from service.records import attempts, jobs
 from service.records.database import Database
 from service.records.errors import NoOutcomes
 from service.records.jobs import Progress
@@ -107,12 +107,14 @@ def test_progress_of_many(database: Database) -> None:
 def test_what_waits_is_asked_for_by_number(database: Database) -> None:
     with database.write() as session:
         stored = planned(session, 0)
-        assert jobs.waiting(session, stored.id) == []
+        assert jobs.waiting(session, stored.id) == {}
         stored = jobs.add(session, job())
         rows = [*shard_rows(4), Shard(number=4, first=4, stop=4, bytes=9, objects=0)]
         jobs.plan(session, stored.id, 40, 409, rows, digest("tasks"))
+        attempts.begin_shard(session, stored.id, 2)
         jobs.finish_shard(session, stored.id, 1, "[]", {"records": [[0, 1]]})
-        assert jobs.waiting(session, stored.id) == [0, 2, 3]  # the last has no tasks
+        waiting = jobs.waiting(session, stored.id)
+        assert list(waiting.items()) == [(0, 0), (2, 1), (3, 0)]  # the last has no tasks
         assert jobs.get(session, stored.id).plan == digest("tasks")
         for found in (*jobs.shards(session, stored.id), jobs.shard(session, stored.id, 1)):
             for heavy in ("outcomes", "segment"):
