@@ -1,20 +1,14 @@
 """Who waits for news of jobs: one look at the database for all of them, however many streams there are."""
 
 import asyncio
-from collections.abc import Collection, Mapping
-from typing import Final, Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 
 LOOK_SECONDS: Final = 0.5
-
-
-class Look(Protocol):
-    """How far jobs are: the number of the last event of each, and whether it is over."""
-
-    def __call__(self, job_ids: Collection[str]) -> Mapping[str, tuple[int, bool]]:
-        """Those of these jobs that there are."""
-        ...
+# How far those of these jobs are that there are: the number of the last event of each, and whether it is over.
+Look = Callable[[Collection[str]], Mapping[str, tuple[int, bool]]]
 
 
 class Hearing:
@@ -23,9 +17,8 @@ class Hearing:
     def __init__(self, look: Look) -> None:
         """`look` is called on a thread."""
         self._look = look
-        self._waiting: dict[
-            str, dict[asyncio.Future[None], int]
-        ] = {}  # by job: who, and the last event heard
+        # By job: who waits, and the last event that each has heard.
+        self._waiting: dict[str, dict[asyncio.Future[None], int]] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def news(self, job_id: str, after: int, seconds: float) -> bool:
