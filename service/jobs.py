@@ -288,9 +288,11 @@ def events(parts: Parts, project_id: str, job_id: str, after: int) -> tuple[Sequ
 
 def viewed(parts: Parts, session: Session, project_id: str, found: Sequence[Job]) -> list[JobView]:
     """Jobs with what is told of them, within a transaction."""
-    queued = {job.admitted_at is not None for job in found if job.state == "queued"}
-    waits = workforce(session, parts).waits if True in queued else None
-    room = admission.waits_for_room(session, parts.settings, project_id) if False in queued else None
+    queued = [job for job in found if job.state == "queued"]
+    admitted = [job for job in queued if job.admitted_at is not None]
+    waits = workforce(session, parts).waits if admitted else None
+    without = len(admitted) < len(queued)
+    room = admission.waits_for_room(session, parts.settings, project_id) if without else None
     progress = jobs.progress_of(session, [job.id for job in found])
     ids = {job.artifact_id for job in found if job.artifact_id is not None}
     artifacts = views.artifacts(session, project_id, ids) if ids else {}

@@ -26,9 +26,8 @@ _bearer = HTTPBearer(
 )
 
 
-async def _parts(
-    request: Request,
-) -> Parts:  # asked on the loop: to hand it to a thread takes longer than it does
+async def _parts(request: Request) -> Parts:
+    # Asked on the loop: to hand it to a thread takes longer than it does.
     parts: Parts = request.app.state.parts
     return parts
 
