@@ -98,6 +98,21 @@ def test_it_is_bounded_over_all_who_use_it_and_the_longest_unused_goes_first(fol
     assert size(folder) <= most
 
 
+def test_whoever_counts_sees_each_block(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block has its name changed under the lock: one that lists the folder meanwhile would find neither."""
+    real, named = os.replace, []
+
+    def replace(source: Path, target: Path) -> None:
+        with (folder / "total").open("a") as total, pytest.raises(BlockingIOError):
+            fcntl.flock(total, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        named.append(target)
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    Cache(folder, 64 << 20).keep(KEY, 0, memoryview(SMALL))
+    assert named == list(folder.glob("*/*"))
+
+
 def test_nobody_waits_for_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = Cache(folder, 64 << 20)
     descriptor = os.open(folder / "total", os.O_RDWR | os.O_CREAT)
