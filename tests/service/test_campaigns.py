@@ -90,8 +90,13 @@ def hold(
 
 
 def many(parts: Parts, count: int) -> list[str]:
-    """So many artifacts, in order."""
-    return [hold(parts, f"artifact {number}") for number in range(count)]
+    """So many artifacts, in order: each of its own millisecond, for ids of one have no order."""
+    first = now() - timedelta(seconds=1)
+    moments = [first + timedelta(milliseconds=number) for number in range(count)]
+    return [
+        hold(parts, f"artifact {number}", id=first_id(moment) + "0" * 20, created_at=moment)
+        for number, moment in enumerate(moments)
+    ]
 
 
 def begin(parts: Parts, name: str = "monthly", query: Query | None = None, **more: Any) -> CampaignView:
@@ -103,7 +108,9 @@ def made(parts: Parts, view: CampaignView) -> list[str]:
     """Digests of the artifacts that got a job, in order; twice where they got two."""
     with parts.database.read() as session:
         query = select(Artifact.digest).join(Job, Job.artifact_id == Artifact.id)
-        return list(session.scalars(query.where(Job.campaign_id == view.campaign.id).order_by(Job.id)))
+        return list(
+            session.scalars(query.where(Job.campaign_id == view.campaign.id).order_by(Job.created_at))
+        )
 
 
 def end_jobs(parts: Parts, view: CampaignView, state: str = "passed", limit: int = 100) -> int:

@@ -1,7 +1,9 @@
 """Tokens over HTTP, limits, and the log: made, used, ended, counted and noted."""
 
 import time
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from service import auth, entry, tokens
 from service.auth import Caller
+from service.blobs import BlobStore
 from service.errors import RateLimited, ScopeMissing, Unauthorized
 from service.parts import Parts
 from service.rates import Rates
@@ -136,11 +139,11 @@ def test_the_log_only_grows(database: Database) -> None:
 
 
 @pytest.fixture
-def parts(database: Database, tmp_path: Any) -> Parts:
+def parts(database: Database, tmp_path: Path) -> Iterator[Parts]:
     """With little patience."""
-    from service.blobs import BlobStore
-
-    return Parts(Settings(data=tmp_path, **LITTLE), database, BlobStore(tmp_path), Remembering())
+    made = Parts(Settings(data=tmp_path, **LITTLE), database, BlobStore(tmp_path), Remembering())
+    yield made
+    assert made.uses.settle()  # or its thread would hold a connection of a database that is closed
 
 
 def test_a_token_has_its_limit_and_others_have_theirs(parts: Parts) -> None:
